@@ -1,0 +1,62 @@
+"""revmatch's engine: from profiles and abstracts, or from a score matrix, to an audited assignment plan.
+
+Names are loaded on first use, so that importing one part (the audit, say) does not load the solver.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matching.engine import assign as assign
+    from matching.engine import readiness as readiness
+    from matching.engine import recommend as recommend
+    from matching.errors import MatchingError as MatchingError
+    from matching.formats.fixtures import load_fixture as load_fixture
+    from matching.params import Params as Params
+    from matching.plan.plan import AssignmentPlan as AssignmentPlan
+    from matching.profiles.reviewer import Publication as Publication
+    from matching.profiles.reviewer import Reviewer as Reviewer
+    from matching.profiles.submission import Author as Author
+    from matching.profiles.submission import Submission as Submission
+    from matching.profiles.venue import Bid as Bid
+    from matching.profiles.venue import DeclaredConflict as DeclaredConflict
+    from matching.profiles.venue import ImportedScores as ImportedScores
+    from matching.profiles.venue import Lock as Lock
+    from matching.profiles.venue import Venue as Venue
+    from matching.scores.base import VectorScores as VectorScores
+    from matching.solvers.base import Solution as Solution
+
+_HOMES = {
+    "AssignmentPlan": "matching.plan.plan",
+    "Author": "matching.profiles.submission",
+    "Bid": "matching.profiles.venue",
+    "DeclaredConflict": "matching.profiles.venue",
+    "ImportedScores": "matching.profiles.venue",
+    "Lock": "matching.profiles.venue",
+    "MatchingError": "matching.errors",
+    "Params": "matching.params",
+    "Publication": "matching.profiles.reviewer",
+    "Reviewer": "matching.profiles.reviewer",
+    "Solution": "matching.solvers.base",
+    "Submission": "matching.profiles.submission",
+    "VectorScores": "matching.scores.base",
+    "Venue": "matching.profiles.venue",
+    "assign": "matching.engine",
+    "load_fixture": "matching.formats.fixtures",
+    "readiness": "matching.engine",
+    "recommend": "matching.engine",
+}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'matching' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(_HOMES))

@@ -1,0 +1,537 @@
+"""The two front doors, `recommend` and `assign`: the one place that knows the order of things."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+
+from matching.constraints.conflicts import Conflicts, find_conflicts
+from matching.constraints.problem import AssignmentProblem
+from matching.errors import InvalidParamsError, InvalidVenueError, Issue
+from matching.explain.diagnosis import Names, capacity_of, diagnose, shortages
+from matching.explain.pair import Explainer
+from matching.notices import Notice
+from matching.params import OBJECTIVES, Params
+from matching.plan.alternates import rank_alternates
+from matching.plan.audit import AuditReport, require_clean
+from matching.plan.plan import Alternate, Assignment, AssignmentPlan, Certificate, ScorePart, plain
+from matching.plan.report import report_of
+from matching.profiles.resolve import ResolvedVenue, resolve_venue
+from matching.profiles.text import reviewer_documents, submission_text
+from matching.profiles.venue import Venue
+from matching.scores.affinity import affinity_of, signals_of
+from matching.scores.base import ScoreOperator
+from matching.scores.operator import AffinityOperator
+from matching.solvers.base import Progress, ProgressCallback, Solution, Status
+from matching.solvers.pricing import PricingSolver
+from matching.types import IntArray
+
+__all__ = ["assign", "input_hash", "readiness", "recommend"]
+
+log = logging.getLogger(__name__)
+
+REASONS_LIMIT = 50_000  # plans above this many pairs carry parts but no sentences, and say so
+LISTED = 50  # ids named in one notice; counts are always complete
+
+
+def assign(
+    scores: ArrayLike | sparse.sparray | sparse.spmatrix | ScoreOperator,
+    *,
+    demand: ArrayLike,
+    load_max: ArrayLike,
+    load_min: ArrayLike | None = None,
+    conflicts: ArrayLike | None = None,
+    locks: ArrayLike | None = None,
+    objective: str = "total",
+    rng: int | np.random.Generator = 0,
+    time_limit: float | None = None,
+) -> Solution:
+    """The best assignment for a score matrix, proven and audited.
+
+    Parameters
+    ----------
+    scores : array_like, scipy.sparse array or ScoreOperator, shape (n_submissions, n_reviewers)
+        Affinities, any real unit, higher is better; negative ones are allowed. A row is a submission. Arrays
+        must be finite; entries a sparse array does not store are 0; an operator may give NaN for pairs that
+        must not be used. Not modified.
+    demand : int or array_like of shape (n_submissions,)
+        Reviews each submission needs, exactly; 0 for none.
+    load_max : int or array_like of shape (n_reviewers,)
+        Most reviews each reviewer takes; 0 for none.
+    load_min : int or array_like of shape (n_reviewers,), optional
+        Fewest reviews each reviewer takes; a hard bound. Default 0.
+    conflicts : array_like of int, shape (n, 2), optional
+        (submission, reviewer) pairs that are never assigned, whatever the scores.
+    locks : array_like of int, shape (n, 2), optional
+        Pairs that are kept; they count toward demand and load.
+    objective : str
+        "total": the sum of the scores.
+    rng : int or numpy.random.Generator
+        Seed of every choice among equals; equal input and seed give the equal plan.
+    time_limit : float, optional
+        Seconds, checked between steps.
+
+    Returns
+    -------
+    Solution
+        ``.status`` "optimal", "infeasible" (the fullest plan, with `unfilled` and `below_min`),
+        "feasible_at_limit" or "limit_without_plan"; ``.pairs`` int64 of shape (n, 2); ``.value``, ``.bound``,
+        ``.gap`` in units of score; ``.submission_prices``, ``.reviewer_prices`` float64; ``.unfilled`` int64.
+
+    Raises
+    ------
+    InvalidScoresError, InvalidProblemError, InvalidParamsError
+        Every fault in the input, listed in ``issues``.
+    SolverError
+        No usable answer; never raised for "infeasible".
+    AuditError
+        The solver's answer contradicts the input; it is not handed out.
+
+    Notes
+    -----
+    Exact over all pairs by min-cost flow and pricing (`matching.solvers.pricing`), then checked by
+    `matching.plan.audit`, which uses no solver. Time grows with the pairs swept, memory with the pairs near
+    the optimum; a dense matrix is used where it lies.
+
+    Examples
+    --------
+    >>> import matching
+    >>> solution = matching.assign([[0.9, 0.2], [0.5, 0.4]], demand=1, load_max=1)
+    >>> solution.pairs.tolist(), solution.value, solution.gap
+    ([[0, 0], [1, 1]], 1.3, 0.0)
+    """
+    if objective not in OBJECTIVES:
+        raise InvalidParamsError(
+            issues=[Issue(f"must be one of {', '.join(OBJECTIVES)}", "unknown-objective", "objective", value=objective)]
+        )
+    seed = int(rng.integers(2**63)) if isinstance(rng, np.random.Generator) else rng
+    params = Params(rng=int(seed) if isinstance(seed, np.integer) else seed, time_limit=time_limit)
+    problem = AssignmentProblem.of(
+        scores, demand=demand, load_max=load_max, load_min=load_min, conflicts=conflicts, locks=locks
+    )
+    return _solve(problem, params, None)[0]
+
+
+def recommend(venue: Venue, params: Params | None = None, *, progress: ProgressCallback | None = None) -> AssignmentPlan:
+    """From profiles and texts to an audited plan with reasons.
+
+    Parameters
+    ----------
+    venue : Venue
+        Reviewers, submissions, bids, conflicts, imported scores, locks. The order of its records changes
+        nothing.
+    params : Params, optional
+        What is wanted; the defaults if None.
+    progress : callable, optional
+        Called with a Progress between steps; what it raises stops the run and passes through.
+
+    Returns
+    -------
+    AssignmentPlan
+        Also where no full plan exists: then ``status`` is "infeasible", the assignments are the fullest plan
+        and ``diagnosis`` says why.
+
+    Raises
+    ------
+    InvalidVenueError, InvalidParamsError
+        Every fault in the input, listed in ``issues``.
+    SolverError, AuditError
+        See `assign`.
+    """
+    params = params or Params()
+    tell = progress or (lambda report: None)
+    begin = perf_counter()
+    tell(Progress("scores", 0.0))
+    resolved, conflicts = _prepare(venue, params)
+    affinity = affinity_of(resolved, params)
+    scored = perf_counter()
+    problem = _problem(resolved, conflicts, affinity)
+    solution, audit = _solve(problem, params, progress)
+    tell(Progress("report", 0.97, solution.value, solution.bound, solution.gap))
+    plan = _plan(resolved, conflicts, affinity, problem, solution, audit, params)
+    seconds = {"scores": scored - begin, **solution.stages, "whole": perf_counter() - begin}
+    log.info("plan made: %s, %d pairs, gap %g", solution.status, len(solution.pairs), solution.gap)
+    tell(Progress("report", 1.0, solution.value, solution.bound, solution.gap))
+    return replace(plan, provenance={**plan.provenance, "seconds": seconds})
+
+
+def readiness(venue: Venue, params: Params | None = None) -> dict[str, Any]:
+    """What is missing or odd before a run, without scoring a text.
+
+    Returns
+    -------
+    dict
+        ``ready`` : bool, False where counting alone shows that no full plan exists.
+        ``counts`` : dict of str to int.
+        ``items`` : list of Notice.
+
+    Raises
+    ------
+    InvalidVenueError, InvalidParamsError
+        As `recommend` would.
+    """
+    params = params or Params()
+    resolved, conflicts = _prepare(venue, params)
+    signals = signals_of(resolved, params)
+    problem = AssignmentProblem.of(
+        _Blank(resolved.shape), demand=resolved.demand, load_max=resolved.load_max, load_min=resolved.load_min,
+        conflicts=conflicts.pairs, locks=resolved.locks,
+    )  # fmt: skip
+    names = _names(resolved, conflicts)
+    items = _notices(resolved, conflicts, signals)
+    capacity = capacity_of(problem)
+    ready = True
+    if capacity["shortfall"]:
+        ready = False
+        items.insert(0, Notice("too-little-load", capacity["sentence"], data=capacity))
+    least = int(resolved.load_min.sum())
+    if least > capacity["needed"]:
+        ready = False
+        items.insert(
+            0,
+            Notice(
+                "load-min-too-high",
+                f"load_min asks for {least} reviews in all, the submissions need {capacity['needed']}.",
+                data={"load_min": least, "needed": capacity["needed"]},
+            ),
+        )
+    for entry in shortages(problem, names):
+        ready = False
+        excluded = "; ".join(f"{who['reviewer']}: {', '.join(who['reasons'])}" for who in entry["excluded"][:8])
+        items.insert(
+            0,
+            Notice(
+                "too-few-eligible",
+                f"{entry['submission']} needs {entry['demand']}, has {entry['eligible']} eligible"
+                + (f" ({excluded})." if excluded else "."),
+                (entry["submission"],),
+                tuple(who["reviewer"] for who in entry["excluded"]),
+                entry,
+            ),
+        )
+    return {
+        "ready": ready,
+        "counts": {
+            "submissions": resolved.shape[0],
+            "reviewers": resolved.shape[1],
+            "reviews_needed": capacity["needed"],
+            "reviews_available": capacity["available"],
+            "conflicts": len(conflicts.pairs),
+            "bids": len(resolved.venue.bids),
+            "locks": len(resolved.locks),
+            "reviewers_without_evidence": len(_without_evidence(resolved)),
+            "submissions_without_text": len(_without_text(resolved)),
+        },
+        "items": items,
+    }
+
+
+def input_hash(venue: Venue, params: Params) -> str:
+    """SHA-256 over everything a run depends on, as 64 hexadecimal digits; the order of records changes nothing."""
+
+    def canonical(value: Any) -> Any:
+        return json.dumps(plain(value), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+    digest = hashlib.sha256()
+    for records in (venue.reviewers, venue.submissions, venue.bids, venue.conflicts, venue.locks):
+        for line in sorted(canonical(_fields(record)) for record in records):
+            digest.update(line.encode("utf-8", "surrogatepass") + b"\n")
+        digest.update(b"\x1d")
+    for table in sorted(venue.scores, key=lambda entry: entry.name):
+        rows = sorted(zip(table.submissions, table.reviewers, table.values.tolist()))
+        digest.update(canonical([table.name, table.default, rows]).encode("utf-8", "surrogatepass") + b"\x1d")
+    rest = [venue.demand, venue.load_max, venue.load_min, dict(venue.domain_aliases), sorted(venue.free_mail)]
+    digest.update(canonical([rest, params.to_dict()]).encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
+
+
+def _fields(record: Any) -> Any:
+    """A record as plain dicts; read-only mappings inside it cannot be deep-copied, so fields are walked by hand."""
+    if hasattr(record, "__dataclass_fields__"):
+        return {name: _fields(getattr(record, name)) for name in record.__dataclass_fields__}
+    if isinstance(record, Mapping):
+        return {str(key): _fields(value) for key, value in record.items()}
+    if isinstance(record, tuple | list):
+        return [_fields(value) for value in record]
+    return record
+
+
+class _Blank(ScoreOperator):
+    """Scores of 0 for every pair: counting needs no scores."""
+
+    may_be_unknown = False
+
+    def __init__(self, shape: tuple[int, int]) -> None:
+        self.shape = shape
+
+    def block(self, rows: slice, cols: slice) -> np.ndarray[Any, np.dtype[np.float32]]:
+        return np.zeros((rows.stop - rows.start, cols.stop - cols.start), dtype=np.float32)
+
+    def values(self, rows: IntArray, cols: IntArray) -> np.ndarray[Any, np.dtype[np.float64]]:
+        return np.zeros(len(rows))
+
+
+def _prepare(venue: Venue, params: Params) -> tuple[ResolvedVenue, Conflicts]:
+    resolved = resolve_venue(venue, params)
+    conflicts = find_conflicts(resolved, params)
+    held = resolved.locks
+    clash = conflicts.pairs.contains(held[:, 0], held[:, 1])
+    if clash.any():
+        raise InvalidVenueError(
+            issues=[
+                Issue(
+                    f"{resolved.submissions[row].id} and {resolved.reviewers[col].id} are locked and in conflict "
+                    f"({'; '.join(reason.evidence for reason in conflicts.reasons(row, col))}); "
+                    "a conflict is never lifted by a lock",
+                    "locked-conflict",
+                    source="locks",
+                    value=[resolved.submissions[row].id, resolved.reviewers[col].id],
+                )
+                for row, col in held[clash].tolist()
+            ]
+        )
+    issues = []
+    for axis, limit, records, name in (
+        (0, resolved.demand, resolved.submissions, "demand"),
+        (1, resolved.load_max, resolved.reviewers, "load_max"),
+    ):
+        count = np.bincount(held[:, axis], minlength=len(records))
+        issues += [
+            Issue(
+                f"{records[at].id} holds {count[at]} locked reviews, its {name} is {limit[at]}",
+                "too-many-locks",
+                name,
+                value=records[at].id,
+                source="locks",
+            )
+            for at in np.flatnonzero(count > limit)
+        ]
+    if issues:
+        raise InvalidVenueError(issues=issues)
+    return resolved, conflicts
+
+
+def _problem(resolved: ResolvedVenue, conflicts: Conflicts, affinity: AffinityOperator) -> AssignmentProblem:
+    return AssignmentProblem.of(
+        affinity,
+        demand=resolved.demand,
+        load_max=resolved.load_max,
+        load_min=resolved.load_min,
+        conflicts=conflicts.pairs,
+        locks=resolved.locks,
+    )
+
+
+def _solve(
+    problem: AssignmentProblem, params: Params, progress: ProgressCallback | None
+) -> tuple[Solution, AuditReport]:
+    """The solve stage both doors share: solver, then audit; nothing unaudited leaves it."""
+    solver = PricingSolver(params.candidates)
+    solution = solver.solve(problem, rng=params.rng, time_limit=params.time_limit, progress=_scaled(progress, 0.1, 0.9))
+    if progress is not None:
+        progress(Progress("audit", 0.92, solution.value, solution.bound, solution.gap))
+    report = require_clean(problem, solution)
+    return replace(solution, stages={**solution.stages, "audit": report.seconds}), report
+
+
+def _scaled(progress: ProgressCallback | None, low: float, high: float) -> ProgressCallback | None:
+    """The solver's own 0..1 as a share of the whole run."""
+    if progress is None:
+        return None
+    return lambda report: progress(replace(report, fraction=low + (high - low) * report.fraction))
+
+
+def _names(resolved: ResolvedVenue, conflicts: Conflicts) -> Names:
+    return Names(
+        [submission.id for submission in resolved.submissions],
+        [reviewer.id for reviewer in resolved.reviewers],
+        lambda row, col: [reason.evidence or reason.rule for reason in conflicts.reasons(row, col)],
+    )
+
+
+def _plan(
+    resolved: ResolvedVenue,
+    conflicts: Conflicts,
+    affinity: AffinityOperator,
+    problem: AssignmentProblem,
+    solution: Solution,
+    audit: AuditReport,
+    params: Params,
+) -> AssignmentPlan:
+    names = _names(resolved, conflicts)
+    signals = signals_of(resolved, params)
+    notices = _notices(resolved, conflicts, signals)
+    with_words = len(solution.pairs) <= REASONS_LIMIT
+    if not with_words:
+        notices.append(
+            Notice("reasons-on-request", f"{len(solution.pairs)} pairs are too many to write reasons for; parts are kept.")
+        )
+    missing = int(solution.unfilled.sum() + solution.below_min.sum())
+    certificate = Certificate(
+        dict(zip(names.submissions, solution.submission_prices.tolist())),
+        dict(zip(names.reviewers, solution.reviewer_prices.tolist())),
+        solution.penalty,
+        missing,
+        audit.clean,
+    )
+    return AssignmentPlan(
+        status=solution.status,
+        assignments=_assignments(resolved, affinity, problem, solution, with_words),
+        alternates=_alternates(problem, solution, names, params),
+        value=solution.value,
+        bound=solution.bound,
+        gap=solution.gap,
+        unfilled={names.submissions[row]: int(solution.unfilled[row]) for row in np.flatnonzero(solution.unfilled)},
+        certificate=certificate,
+        report=report_of(problem, solution, names.submissions, names.reviewers, signals, conflicts.counts),
+        diagnosis=diagnose(problem, solution, names) if solution.status == Status.INFEASIBLE else {},
+        notices=tuple(notices),
+        provenance={
+            "seed": params.rng,
+            "params": params.to_dict(),
+            "input_hash": input_hash(resolved.venue, params),
+            "versions": _versions(),
+            "solver": dict(solution.meta),
+            "rounds": solution.rounds,
+        },
+    )
+
+
+def _assignments(
+    resolved: ResolvedVenue,
+    affinity: AffinityOperator,
+    problem: AssignmentProblem,
+    solution: Solution,
+    with_words: bool,
+) -> tuple[Assignment, ...]:
+    rows, cols = solution.pairs[:, 0], solution.pairs[:, 1]
+    value = np.nan_to_num(problem.scores.values(rows, cols))
+    columns = [
+        (signal, measured.tolist(), used.tolist()) for signal, measured, used in affinity.parts(rows, cols)
+    ]
+    locked = set(map(tuple, problem.locked.tolist()))
+    explainer = Explainer(resolved)
+    out = []
+    for at, (row, col) in enumerate(solution.pairs.tolist()):
+        parts = tuple(
+            ScorePart(
+                signal.name,
+                measured[at] if measured[at] == measured[at] else None,
+                used[at],
+                signal.weight,
+                signal.weight * used[at],
+            )
+            for signal, measured, used in columns
+        )
+        held = (row, col) in locked
+        reasons = explainer.reasons(row, col, parts, held) if with_words else ()
+        out.append(
+            Assignment(resolved.submissions[row].id, resolved.reviewers[col].id, float(value[at]), parts, held, reasons)
+        )
+    return tuple(sorted(out, key=lambda entry: (entry.submission, -entry.affinity, entry.reviewer)))
+
+
+def _alternates(
+    problem: AssignmentProblem, solution: Solution, names: Names, params: Params
+) -> tuple[Alternate, ...]:
+    pairs, affinity, spare = rank_alternates(problem, solution.pairs, params.n_alternates)
+    out, last, rank = [], -1, 0
+    for (row, col), score, room in zip(pairs.tolist(), affinity.tolist(), spare.tolist()):
+        rank = rank + 1 if row == last else 1
+        last = row
+        room = max(0, room)
+        out.append(Alternate(names.submissions[row], names.reviewers[col], rank, score, room, room == 0))
+    return tuple(out)
+
+
+def _without_evidence(resolved: ResolvedVenue) -> list[str]:
+    """Ids of people about whom nothing is known: no text, no areas, no imported score."""
+    scored = {int(col) for table in resolved.scores for col in np.unique(table.cols)}
+    return [
+        reviewer.id
+        for col, reviewer in enumerate(resolved.reviewers)
+        if col not in scored and not reviewer.areas and not reviewer_documents(reviewer)
+    ]
+
+
+def _without_text(resolved: ResolvedVenue) -> list[str]:
+    return [entry.id for entry in resolved.submissions if not submission_text(entry)]
+
+
+def _notices(
+    resolved: ResolvedVenue, conflicts: Conflicts, signals: Sequence[Mapping[str, Any]]
+) -> list[Notice]:
+    """Everything odd about the input that does not stop a run."""
+    out = list(resolved.notices) + list(conflicts.notices)
+    has_text = any(signal["name"] == "text" for signal in signals)
+    if blank := _without_text(resolved) if has_text else []:
+        out.append(
+            Notice(
+                "unscored-submission",
+                f"{len(blank)} submissions have no usable text and are unscored: {_list(blank)}.",
+                tuple(blank),
+            )
+        )
+    mute = _without_evidence(resolved)
+    if mute:
+        whole = resolved.shape[1]
+        out.append(
+            Notice(
+                "no-evidence",
+                f"evidence for {whole - len(mute)} of {whole} reviewers; none for {_list(mute)}.",
+                reviewers=tuple(mute),
+                data={"covered": whole - len(mute), "reviewers": whole},
+            )
+        )
+    elif has_text:
+        silent = [entry.id for entry in resolved.reviewers if not reviewer_documents(entry)]
+        if silent:
+            out.append(
+                Notice("no-text", f"{len(silent)} reviewers have no text: {_list(silent)}.", reviewers=tuple(silent))
+            )
+    bids = resolved.bids
+    ignored = conflicts.pairs.contains(bids.rows, bids.cols)
+    for row, col in zip(bids.rows[ignored].tolist(), bids.cols[ignored].tolist()):
+        who, what = resolved.reviewers[col].id, resolved.submissions[row].id
+        out.append(
+            Notice("ignored-bid", f"the bid of {who} on {what} is ignored: the pair is in conflict.", (what,), (who,))
+        )
+    for signal in signals:
+        if signal["pairs"] and not signal["weight"]:
+            count, unit = signal["pairs"], signal.get("unit", "pairs")
+            out.append(
+                Notice(
+                    "unused-signal",
+                    f"{count} {unit if signal['name'] != 'bids' else 'bids'} present, weight 0: "
+                    f"the signal {signal['name']} is not used.",
+                    data={"signal": signal["name"], "pairs": count},
+                )
+            )
+    return out
+
+
+def _list(ids: Sequence[str]) -> str:
+    return ", ".join(ids[:LISTED]) + (f" and {len(ids) - LISTED} more" if len(ids) > LISTED else "")
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for name in ("revmatch", "numpy", "scipy", "scikit-learn", "ortools", "snowballstemmer"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "not installed as a package"
+    return found
+
+

@@ -1,0 +1,140 @@
+"""Plans as files: JSON to read back, CSV for people, and the two files OpenReview's matcher writes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from matching.errors import InvalidFileError, Issue
+from matching.formats.delimited import write_table
+from matching.formats.faults import Faults
+from matching.formats.json_text import dump_json, parse_json
+from matching.notices import Notice
+from matching.plan.plan import Alternate, Assignment, AssignmentPlan, Certificate, ScorePart
+from matching.profiles.venue import Venue
+from matching.solvers.base import Status
+
+__all__ = [
+    "PLAN_SCHEMA",
+    "read_plan_json",
+    "write_openreview_alternates",
+    "write_openreview_assignments",
+    "write_openreview_manifest",
+    "write_plan_csv",
+    "write_plan_json",
+]
+
+PLAN_SCHEMA = "revmatch-plan/1"
+
+
+def write_plan_json(plan: AssignmentPlan) -> bytes:
+    """A plan as strict JSON with sorted keys; equal plans give equal bytes. Not finite numbers become null."""
+    return dump_json({"schema": PLAN_SCHEMA} | plan.to_dict())
+
+
+def read_plan_json(data: bytes, *, name: str = "plan.json") -> AssignmentPlan:
+    """Twin of `write_plan_json`.
+
+    Raises
+    ------
+    InvalidFileError (``invalid-file``)
+        Not strict JSON, another schema, or fields that are missing or unknown.
+    """
+    faults = Faults(name)
+    record = parse_json(data, faults)
+    if not faults and not isinstance(record, Mapping):
+        faults.add("must be one JSON object", "not-an-object")
+    elif not faults and record.get("schema") != PLAN_SCHEMA:
+        faults.add(f"must be {PLAN_SCHEMA!r}", "unknown-schema", "schema", value=record.get("schema"))
+    faults.raise_if_any()
+    try:
+        return _plan({key: value for key, value in record.items() if key != "schema"})
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        issue = Issue(f"is no plan: {type(error).__name__}: {error}", "not-a-plan", source=name)
+        raise InvalidFileError(issues=[issue]) from error
+
+
+def _plan(record: dict[str, Any]) -> AssignmentPlan:
+    fields = dict(record)
+    fields["status"] = Status(fields["status"])
+    fields["assignments"] = tuple(_assignment(item) for item in fields["assignments"])
+    fields["alternates"] = tuple(Alternate(**item) for item in fields["alternates"])
+    fields["certificate"] = Certificate(**fields["certificate"])
+    fields["notices"] = tuple(
+        Notice(**item | {"submissions": tuple(item["submissions"]), "reviewers": tuple(item["reviewers"])})
+        for item in fields["notices"]
+    )
+    return AssignmentPlan(**fields)
+
+
+def _assignment(record: dict[str, Any]) -> Assignment:
+    parts = tuple(ScorePart(**part) for part in record["parts"])
+    return Assignment(**record | {"parts": parts, "reasons": tuple(record["reasons"])})
+
+
+def write_plan_csv(plan: AssignmentPlan, *, venue: Venue | None = None, for_spreadsheets: bool = False) -> bytes:
+    """A plan as a table, one row an assignment, by submission, falling affinity and reviewer.
+
+    Parameters
+    ----------
+    plan : AssignmentPlan
+    venue : Venue or None
+        Adds the columns submission_title and reviewer_name.
+    for_spreadsheets : bool
+        Byte order mark, CRLF, and an apostrophe before text that would run as a formula; see `write_table`.
+
+    Returns
+    -------
+    bytes
+        Columns submission, reviewer, affinity, locked, ``contribution_<signal>`` for each signal, reasons.
+    """
+    signals = sorted({part.signal for item in plan.assignments for part in item.parts})
+    titles = {item.id: item.title for item in venue.submissions} if venue else {}
+    names = {item.id: item.name for item in venue.reviewers} if venue else {}
+    extra = ["submission_title", "reviewer_name"] if venue else []
+    header = ["submission", "reviewer", "affinity", "locked", *extra, *(f"contribution_{name}" for name in signals)]
+    rows: list[list[str | int | float | None]] = []
+    for item in sorted(plan.assignments, key=lambda item: (item.submission, -item.affinity, item.reviewer)):
+        shares = {part.signal: part.contribution for part in item.parts}
+        known = [titles.get(item.submission, ""), names.get(item.reviewer, "")] if venue else []
+        rows.append(
+            [
+                item.submission,
+                item.reviewer,
+                float(item.affinity),
+                item.locked,
+                *known,
+                *(shares.get(name) for name in signals),
+                "; ".join(item.reasons),
+            ]
+        )
+    return write_table([*header, "reasons"], rows, for_spreadsheets=for_spreadsheets)
+
+
+def write_openreview_assignments(plan: AssignmentPlan) -> bytes:
+    """OpenReview's assignments.json: for each submission with reviewers a list of user and score, by reviewer."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for item in sorted(plan.assignments, key=lambda item: (item.submission, item.reviewer)):
+        found.setdefault(item.submission, []).append(_entry(item))
+    return dump_json(found)
+
+
+def write_openreview_alternates(plan: AssignmentPlan) -> bytes:
+    """OpenReview's alternates.json: for every submission a list of user and score, by falling score."""
+    found: dict[str, list[dict[str, Any]]] = {
+        name: [] for name in (*plan.certificate.submission_prices, *(item.submission for item in plan.assignments))
+    }
+    for item in sorted(plan.alternates, key=lambda item: (item.submission, -item.affinity, item.reviewer)):
+        found.setdefault(item.submission, []).append(_entry(item))
+    return dump_json(found)
+
+
+def write_openreview_manifest(plan: AssignmentPlan) -> bytes:
+    """What the two files cannot say, for a file beside them: status, totals and what the plan was made from."""
+    record = plan.to_dict()
+    kept = ("status", "value", "bound", "gap", "unfilled", "provenance")
+    return dump_json({"schema": PLAN_SCHEMA} | {name: record[name] for name in kept})
+
+
+def _entry(item: Assignment | Alternate) -> dict[str, Any]:
+    return {"aggregate_score": float(item.affinity), "user": item.reviewer}

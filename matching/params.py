@@ -1,0 +1,146 @@
+"""What a chair may ask for, each with range, unit, effect and default."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from types import MappingProxyType
+from typing import Any
+
+from matching.errors import InvalidParamsError, Issue
+
+__all__ = ["OBJECTIVES", "Params"]
+
+OBJECTIVES = ("total",)
+"""Names of the objectives the engine knows."""
+
+DEFAULT_WEIGHTS: Mapping[str, float] = MappingProxyType({"text": 1.0, "areas": 0.1, "bids": 0.25})
+"""Weights of the built-in signals; an imported table that is not named weighs 1."""
+
+
+@dataclass(frozen=True)
+class Params:
+    """Options of one run.
+
+    Attributes
+    ----------
+    demand : int or None
+        Reviews a submission, [0, inf). Replaces the venue's default, not a submission's own number. Default None.
+    load_max, load_min : int or None
+        Reviews a reviewer, [0, inf). Replace the venue's defaults; a personal load_max above it is cut to it.
+    objective : str
+        One of OBJECTIVES. Default "total".
+    weights : mapping of str to float
+        Signal -> weight, [0, inf), no unit. Signals not named keep their default (DEFAULT_WEIGHTS; imported
+        tables 1). A name that is no signal of the venue is an error.
+    defaults : mapping of str to float or None
+        Signal -> value used for pairs it says nothing about; None leaves them unknown. Unset: text the mean of
+        the known pairs, areas and bids 0, imported tables their own default.
+    allow_unknown : bool
+        Whether pairs no signal says anything about may be assigned. Default True.
+    allow_zero : bool
+        Whether pairs whose affinity is exactly 0 may be assigned. Default True.
+    affiliation_conflicts : bool
+        Whether a shared e-mail domain or institution bars a pair. Default True.
+    scorer : str
+        Name of the text scorer. Default "lexical".
+    recency_half_life : float or None
+        Years after which a publication counts half, (0, inf). Default None: all count alike.
+    candidates : int
+        First candidates per submission and per reviewer, [1, inf). Changes speed, never the result's value.
+        Default 16.
+    n_alternates : int
+        Alternates listed per submission, [0, inf). Default 3.
+    rng : int
+        Seed of every choice among equals, [0, 2**63). Default 0.
+    time_limit : float or None
+        Seconds of wall time, (0, inf). Default None.
+    """
+
+    demand: int | None = None
+    load_max: int | None = None
+    load_min: int | None = None
+    objective: str = "total"
+    weights: Mapping[str, float] = field(default_factory=dict)
+    defaults: Mapping[str, float | None] = field(default_factory=dict)
+    allow_unknown: bool = True
+    allow_zero: bool = True
+    affiliation_conflicts: bool = True
+    scorer: str = "lexical"
+    recency_half_life: float | None = None
+    candidates: int = 16
+    n_alternates: int = 3
+    rng: int = 0
+    time_limit: float | None = None
+
+    def __post_init__(self) -> None:
+        issues: list[Issue] = []
+
+        def fault(name: str, reason: str, value: Any) -> None:
+            issues.append(Issue(reason, "out-of-range", name, value=value, source="params"))
+
+        for name, low in (
+            ("demand", 0), ("load_max", 0), ("load_min", 0), ("candidates", 1), ("n_alternates", 0), ("rng", 0),
+        ):  # fmt: skip
+            value = getattr(self, name)
+            if value is None and name in ("demand", "load_max", "load_min"):
+                continue
+            if not isinstance(value, int) or isinstance(value, bool) or not low <= value < 2**63:
+                fault(name, f"must be a whole number of at least {low}", value)
+        for name in ("recency_half_life", "time_limit"):
+            value = getattr(self, name)
+            if value is not None and not (_is_number(value) and value > 0):
+                fault(name, "must be a finite number above 0", value)
+        for name in ("allow_unknown", "allow_zero", "affiliation_conflicts"):
+            if not isinstance(getattr(self, name), bool):
+                fault(name, "must be true or false", getattr(self, name))
+        if self.objective not in OBJECTIVES:
+            fault("objective", f"must be one of {', '.join(OBJECTIVES)}", self.objective)
+        if not isinstance(self.scorer, str):
+            fault("scorer", "must be the name of a text scorer", self.scorer)
+        for name, lower in (("weights", 0.0), ("defaults", -math.inf)):
+            table = getattr(self, name)
+            if not isinstance(table, Mapping):
+                fault(name, "must map signal names to numbers", table)
+                continue
+            for signal, value in table.items():
+                if not (value is None and name == "defaults") and not (_is_number(value) and value >= lower):
+                    fault(f"{name}.{signal}", "must be a finite number" + (" of at least 0" if lower == 0 else ""), value)
+            object.__setattr__(self, name, MappingProxyType(dict(table)))
+        if issues:
+            raise InvalidParamsError(issues=issues)
+
+    @classmethod
+    def from_mapping(cls, options: Mapping[str, Any]) -> Params:
+        """Params from names and values; an unknown name is an error that lists the known ones."""
+        known = {entry.name for entry in fields(cls)}
+        strange = sorted(set(options) - known)
+        if strange:
+            raise InvalidParamsError(
+                issues=[
+                    Issue(f"there is no such option; known: {', '.join(sorted(known))}", "unknown-option", name, source="params")
+                    for name in strange
+                ]
+            )
+        return cls(**options)
+
+    @classmethod
+    def from_toml(cls, text: str) -> Params:
+        """Params from TOML; no keys gives the defaults."""
+        try:
+            return cls.from_mapping(tomllib.loads(text))
+        except tomllib.TOMLDecodeError as error:
+            raise InvalidParamsError(f"not TOML: {error}") from error
+
+    def to_dict(self) -> dict[str, Any]:
+        """Names and values, as `from_mapping` takes them."""
+        return {
+            entry.name: dict(value) if isinstance(value := getattr(self, entry.name), Mapping) else value
+            for entry in fields(self)
+        }
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)

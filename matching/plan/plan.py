@@ -1,0 +1,169 @@
+"""The plan in outside ids: what is stored, served and printed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from matching.notices import Notice
+from matching.solvers.base import Status
+
+__all__ = ["Alternate", "Assignment", "AssignmentPlan", "Certificate", "ScorePart"]
+
+
+@dataclass(frozen=True, slots=True)
+class ScorePart:
+    """One signal's share of a pair's affinity. Over the parts of a pair, `contribution` sums to the affinity.
+
+    Attributes
+    ----------
+    signal : str
+        "text", "areas", "bids" or the name of an imported table.
+    value : float or None
+        As measured; None where the signal says nothing about this pair.
+    used : float
+        The value that entered the sum: `value`, or the signal's default where it is None.
+    weight : float
+    contribution : float
+        ``weight * used``.
+    """
+
+    signal: str
+    value: float | None
+    used: float
+    weight: float
+    contribution: float
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """One reviewer on one submission.
+
+    Attributes
+    ----------
+    submission, reviewer : str
+        Outside ids.
+    affinity : float
+        Sum of the parts' contributions, exactly as the solver saw it.
+    parts : tuple of ScorePart
+    locked : bool
+        Held before the run and kept.
+    reasons : tuple of str
+        Sentences a chair can read.
+    """
+
+    submission: str
+    reviewer: str
+    affinity: float
+    parts: tuple[ScorePart, ...] = ()
+    locked: bool = False
+    reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Alternate:
+    """A ranked stand-in: lawful for the submission, not assigned to it.
+
+    Attributes
+    ----------
+    submission, reviewer : str
+    rank : int
+        From 1, by falling affinity among those with spare load, then among those without.
+    affinity : float
+    spare_load : int
+        Reviews this person could still take under the plan.
+    full : bool
+        ``spare_load == 0``.
+    """
+
+    submission: str
+    reviewer: str
+    rank: int
+    affinity: float
+    spare_load: int
+    full: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """Numbers from which a reader without a solver recomputes the bound.
+
+    ``bound = sum(demand * u) + sum(load_max * max(w, 0)) - sum(load_min * max(-w, 0))
+    + sum over lawful pairs of max(0, affinity - u - w) + penalty * missing``.
+
+    Attributes
+    ----------
+    submission_prices : mapping of id to u
+    reviewer_prices : mapping of id to w
+    penalty : float
+    missing : int
+        Reviews no plan can fill (0 for a full plan), shortfalls of load_min included.
+    audited : bool
+        An audit that imports no solver recomputed everything and agreed.
+    """
+
+    submission_prices: Mapping[str, float]
+    reviewer_prices: Mapping[str, float]
+    penalty: float = 0.0
+    missing: int = 0
+    audited: bool = False
+
+
+@dataclass(frozen=True)
+class AssignmentPlan:
+    """An audited plan.
+
+    Attributes
+    ----------
+    status : Status
+    assignments : tuple of Assignment
+        By submission id, then falling affinity, then reviewer id.
+    alternates : tuple of Alternate
+        By submission id, then rank.
+    value, bound, gap : float
+        See Solution.
+    unfilled : mapping of submission id to int
+        Only submissions that miss reviews.
+    certificate : Certificate
+    report : mapping
+        Plain numbers and lists (see `matching.plan.report`): totals, per-submission distribution, loads,
+        worst-served submissions, signals used and unused.
+    diagnosis : mapping
+        Empty for a full plan; else see `matching.explain.diagnosis`.
+    notices : tuple of Notice
+    provenance : mapping
+        seed, params, input hash, library versions, seconds a stage.
+    """
+
+    status: Status
+    assignments: tuple[Assignment, ...]
+    alternates: tuple[Alternate, ...]
+    value: float
+    bound: float
+    gap: float
+    unfilled: Mapping[str, int]
+    certificate: Certificate
+    report: Mapping[str, Any]
+    diagnosis: Mapping[str, Any]
+    notices: tuple[Notice, ...]
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as plain dicts, lists, strings and numbers: strict JSON, no NaN, no numpy."""
+        return plain(asdict(self))
+
+
+def plain(value: Any) -> Any:
+    """Mappings, sequences, numpy values and enums as what `json` can write strictly; not finite becomes None."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, Status):
+        return value.value
+    if isinstance(value, float):
+        return value if value == value and abs(value) != float("inf") else None
+    return value

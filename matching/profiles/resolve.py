@@ -1,0 +1,320 @@
+"""A venue with every reference turned into a row or column number.
+
+`resolve_venue` joins the accounts of one person, applies defaults and limits, and lists what takes no part. It
+either returns a venue that the rest of the engine can trust or raises one error with every fault found.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from matching.errors import InvalidVenueError, Issue
+from matching.index import IdIndex
+from matching.notices import Notice
+from matching.params import Params
+from matching.profiles.identity import fold_name, is_address
+from matching.profiles.loads import effective_numbers
+from matching.profiles.people import People, is_pool_member, join_people, merge_accounts
+from matching.profiles.records import check_reviewers, check_submissions
+from matching.profiles.references import References
+from matching.profiles.reviewer import Reviewer
+from matching.profiles.submission import Submission
+from matching.profiles.tables import ResolvedBids, ResolvedScores, resolve_bids, resolve_scores
+from matching.profiles.venue import DeclaredConflict, Venue
+from matching.types import IntArray, PairArray
+
+__all__ = ["ResolvedBids", "ResolvedScores", "ResolvedVenue", "resolve_venue"]
+
+
+@dataclass(frozen=True, eq=False)
+class ResolvedVenue:
+    """What a run is made from; rows are submissions, columns are people.
+
+    Attributes
+    ----------
+    venue : Venue
+        As it was handed in.
+    reviewers : tuple of Reviewer
+        One for each person in the pool, sorted by id; accounts of one person are merged.
+    submissions : tuple of Submission
+        The active ones, sorted by id.
+    reviewer_index : IdIndex
+        Ids, aliases, ids of merged accounts and folded addresses that belong to one person alone -> column.
+    submission_index : IdIndex
+        Ids and their folded forms where those are unambiguous -> row.
+    accounts : tuple of tuple of str
+        For each column the ids of all accounts of the person, the column's own first.
+    bids : ResolvedBids
+    declared : tuple of (int, int, DeclaredConflict)
+        Row, column and the conflict as declared, sorted.
+    scores : tuple of ResolvedScores
+        Sorted by name.
+    locks : ndarray of shape (n, 2), int64
+        Row and column of each locked pair, sorted.
+    demand : ndarray of shape (n_submissions,), int64
+        Reviews wanted: the submission's own number, else the default.
+    load_max : ndarray of shape (n_reviewers,), int64
+        The smaller of personal and global limit, in reviews.
+    load_min : ndarray of shape (n_reviewers,), int64
+        The personal number, else the default cut to load_max. Never above load_max.
+    notices : tuple of Notice
+    people : People
+        All accounts, also those that take no part.
+    columns : ndarray of shape (n_people,), int64
+        Column of each person of `people`, -1 for those that take no part.
+    """
+
+    venue: Venue
+    reviewers: tuple[Reviewer, ...]
+    submissions: tuple[Submission, ...]
+    reviewer_index: IdIndex
+    submission_index: IdIndex
+    accounts: tuple[tuple[str, ...], ...]
+    bids: ResolvedBids
+    declared: tuple[tuple[int, int, DeclaredConflict], ...]
+    scores: tuple[ResolvedScores, ...]
+    locks: PairArray
+    demand: IntArray
+    load_max: IntArray
+    load_min: IntArray
+    notices: tuple[Notice, ...]
+    people: People
+    columns: IntArray
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """``(n_submissions, n_reviewers)``."""
+        return len(self.submissions), len(self.reviewers)
+
+    def columns_of(self, name: str) -> tuple[int, ...]:
+        """Columns of all people to whom an id, alias or address may belong, ascending."""
+        found = {int(self.columns[self.people.person[at]]) for at in self.people.everyone(name)}
+        return tuple(sorted(found - {-1}))
+
+
+def resolve_venue(venue: Venue, params: Params | None = None) -> ResolvedVenue:
+    """Check a venue as a whole and resolve its references.
+
+    Parameters
+    ----------
+    venue : Venue
+    params : Params
+        `demand`, `load_max` and `load_min` replace the venue's defaults where set. Default ``Params()``.
+
+    Raises
+    ------
+    InvalidVenueError
+        ``invalid-venue``, with an issue for every fault of every list: blank or repeated ids, wrong types,
+        numbers out of range, contradictory rows, conflicts and locks that name nobody.
+
+    Notes
+    -----
+    The order of records never matters. Bids and scores that name nobody are notices (``unresolved-reference``,
+    with rows), references to records out of the run too (``inactive-reference``). Time and memory grow with the
+    number of records alone.
+    """
+    params = Params() if params is None else params
+    issues = _venue_issues(venue)
+    reviewer_records, found = check_reviewers(_listed(venue.reviewers))
+    issues += found
+    submission_records, found = check_submissions(_listed(venue.submissions))
+    issues += found
+    people, found = join_people(reviewer_records)
+    issues += found
+    all_submissions, found = _unique(submission_records)
+    issues += found
+
+    pool = [[at for at in members if is_pool_member(people.accounts[at])] for members in people.members]
+    heads = sorted((people.accounts[taking[0]].id, person) for person, taking in enumerate(pool) if taking)
+    columns = np.full(len(pool), -1, dtype=np.int64)
+    columns[[person for _, person in heads]] = np.arange(len(heads))
+    columns.setflags(write=False)
+    reviewers = tuple(
+        merge_accounts(
+            [people.accounts[at] for at in pool[person]], [people.accounts[at] for at in people.members[person]]
+        )
+        for _, person in heads
+    )
+    accounts = tuple(
+        (name, *sorted(people.accounts[at].id for at in people.members[person] if people.accounts[at].id != name))
+        for name, person in heads
+    )
+    submissions = tuple(submission for submission in all_submissions if submission.active)
+    rows = {submission.id: row for row, submission in enumerate(submissions)}
+
+    references = References(
+        [(submission, rows.get(submission.id, -1)) for submission in all_submissions], people, columns
+    )
+    bids = resolve_bids(_listed(venue.bids), references)
+    scores = resolve_scores(_listed(venue.scores), references)
+    declared = references.declared(_listed(venue.conflicts))
+    locks = references.locks(_listed(venue.locks))
+    issues += references.issues
+
+    numbers, found, limits = effective_numbers(venue, params, submissions, reviewers, accounts, people)
+    issues += [issue for issue in found if _place(issue) not in {_place(known) for known in issues}]
+    notices = [*_who_takes_part(people, pool, accounts), *_probable_duplicates(people, columns, reviewers)]
+    if issues:
+        raise InvalidVenueError(issues=issues)
+    notices += limits + references.notices
+    reviewer_index = IdIndex((reviewer.id for reviewer in reviewers), _reviewer_names(people, columns, reviewers))
+    submission_index = IdIndex(
+        rows,
+        {
+            other: all_submissions[at].id
+            for other, at in references.submission_names.items()
+            if all_submissions[at].id in rows
+        },
+    )
+    return ResolvedVenue(
+        venue,
+        reviewers,
+        submissions,
+        reviewer_index,
+        submission_index,
+        accounts,
+        bids,
+        declared,
+        scores,
+        locks,
+        *numbers,
+        tuple(notices),
+        people,
+        columns,
+    )
+
+
+LISTS = ("reviewers", "submissions", "bids", "conflicts", "scores", "locks", "free_mail")
+
+
+def _place(issue: Issue) -> tuple[str, str | None, int | None, str | None]:
+    return issue.code, issue.field, issue.row, issue.source
+
+
+def _listed(value: Any) -> tuple[Any, ...]:
+    """The list itself; nothing where it is none, which `_venue_issues` has reported."""
+    return value if isinstance(value, tuple) else ()
+
+
+def _venue_issues(venue: Venue) -> list[Issue]:
+    issues = [
+        Issue(f"{name} must be a list", "wrong-type", name, value=repr(getattr(venue, name))[:80], source="venue")
+        for name in LISTS
+        if not isinstance(getattr(venue, name), tuple)
+    ]
+    issues += [
+        Issue("must be a domain", "wrong-type", "free_mail", row, repr(domain), "free_mail")
+        for row, domain in enumerate(_listed(venue.free_mail))
+        if not isinstance(domain, str)
+    ]
+    if not isinstance(venue.domain_aliases, Mapping):
+        issues.append(Issue("must map domains to domains", "wrong-type", "domain_aliases", source="venue"))
+    else:
+        issues += [
+            Issue(
+                "must map domains to domains",
+                "wrong-type",
+                "domain_aliases",
+                value=f"{name!r}: {other!r}",
+                source="venue",
+            )
+            for name, other in venue.domain_aliases.items()
+            if not isinstance(name, str) or not isinstance(other, str)
+        ]
+    return issues
+
+
+def _unique(records: list[tuple[int, Submission]]) -> tuple[list[Submission], list[Issue]]:
+    """Submissions sorted by id; an id given twice is an issue that names both rows."""
+    issues = []
+    kept: dict[str, tuple[int, Submission]] = {}
+    for row, submission in records:
+        first = kept.setdefault(submission.id.strip(), (row, submission))
+        if first[0] != row:
+            issues.append(
+                Issue(
+                    f"id {submission.id!r} is given twice, at rows {first[0]} and {row}; an id names one record",
+                    "duplicate-id",
+                    "id",
+                    row,
+                    submission.id,
+                    "submissions",
+                )
+            )
+    return sorted((submission for _, submission in kept.values()), key=lambda submission: submission.id), issues
+
+
+def _reviewer_names(people: People, columns: IntArray, reviewers: tuple[Reviewer, ...]) -> dict[str, str]:
+    """Every name that belongs to one person of the pool -> the id of the person's column."""
+    names: dict[str, str] = {}
+
+    def add(name: str, at: int) -> None:
+        if (column := int(columns[people.person[at]])) >= 0:
+            names[name] = reviewers[column].id
+
+    for name, at in people.exact.items():
+        add(name, at)
+    for name, holders in people.folded.items():
+        taking = [at for at in holders if columns[people.person[at]] >= 0]
+        if len(taking) == 1 and name not in people.exact:
+            add(name, taking[0])
+    return names
+
+
+def _who_takes_part(people: People, pool: list[list[int]], accounts: tuple[tuple[str, ...], ...]) -> Iterator[Notice]:
+    for role, words in (("emergency", "emergency reviewers"), ("area_chair", "area chairs")):
+        names = tuple(account.id for account in people.accounts if account.active and account.role == role)
+        if names:
+            yield Notice(
+                "role-left-out",
+                f"{len(names)} {words} take no part in a plan of reviewers",
+                reviewers=names,
+                data={"role": role, "count": len(names)},
+            )
+    for group in accounts:
+        if len(group) > 1:
+            yield Notice(
+                "merged-accounts",
+                f"accounts {', '.join(group)} are one person, shown as {group[0]} with one load limit",
+                reviewers=group,
+            )
+
+
+def _probable_duplicates(people: People, columns: IntArray, reviewers: tuple[Reviewer, ...]) -> Iterator[Notice]:
+    """People of the pool who share an address, or a full name and the title of a publication."""
+    reasons: dict[tuple[int, int], str] = {}
+    for name, holders in sorted(people.folded.items()):
+        if len(holders) > 1 and is_address(name):
+            same = sorted({int(columns[people.person[at]]) for at in holders} - {-1})
+            for one, other in combinations(same, 2):
+                reasons.setdefault((one, other), f"both have the address {name}")
+    namesakes: dict[str, list[int]] = defaultdict(list)
+    for column, reviewer in enumerate(reviewers):
+        if name := fold_name(reviewer.name):
+            namesakes[name].append(column)
+    for same in namesakes.values():
+        if len(same) < 2:
+            continue
+        titles: dict[str, list[int]] = defaultdict(list)
+        for column in same:
+            for title in {
+                fold_name(work.title): work.title for work in reviewers[column].publications if work.title.strip()
+            }:
+                titles[title].append(column)
+        for title, holders_of in sorted(titles.items()):
+            for pair in combinations(holders_of, 2):
+                name = reviewers[pair[0]].name
+                reasons.setdefault(pair, f"both are named {name!r} and have the publication {title!r}")
+    for (one, other), reason in sorted(reasons.items()):
+        pair_ids = (reviewers[one].id, reviewers[other].id)
+        yield Notice(
+            "probable-duplicate",
+            f"{pair_ids[0]} and {pair_ids[1]} may be one person: {reason}; link them by same_person_as if they are",
+            reviewers=pair_ids,
+        )

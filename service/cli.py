@@ -1,0 +1,308 @@
+"""The command `revmatch`: demo, plan, serve."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import tomllib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.console import Console
+from rich.markup import escape
+from rich.panel import Panel
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from matching.errors import InputError, MatchingError
+
+if TYPE_CHECKING:
+    from matching.notices import Notice
+    from matching.params import Params
+    from matching.plan.plan import AssignmentPlan
+    from matching.profiles.venue import Venue
+    from matching.solvers.base import Progress as Report
+
+__all__ = ["main"]
+
+INPUT_ERROR = 2  # exit status: the input is not valid, nothing was written
+INFEASIBLE = 3  # exit status: no full plan exists, or none within the limit; what there is was written
+ISSUES_SHOWN = 50
+NOTICES_SHOWN = 12
+
+PHASES = {
+    "scores": "scoring profiles against abstracts",
+    "candidates": "choosing candidates",
+    "flow": "solving",
+    "prices": "pricing",
+    "sweep": "checking every pair",
+    "ties": "evening out loads",
+    "audit": "auditing",
+    "report": "writing reasons",
+}
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="revmatch", message="revmatch %(version)s")
+def main() -> None:
+    """Reviewer assignment with proof: profiles and abstracts in, an audited plan with reasons out."""
+
+
+@main.command()
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="Seed of ties.")
+@click.option("--only", metavar="ID", multiple=True, help="Show only these submissions; may be repeated.")
+def demo(seed: int, only: tuple[str, ...]) -> None:
+    """Plan the fictional venue that comes with revmatch and print it with reasons.
+
+    57 submissions, 45 reviewers, three reviews each. Subject areas are left out of the score (weight 0), so
+    that they can show how well texts and bids alone find the right people.
+    """
+    with _faults_told():
+        begin = perf_counter()
+        from matching.engine import recommend
+        from matching.formats.fixtures import load_fixture
+        from matching.params import Params
+
+        venue = load_fixture("icml2026")
+        unknown = sorted(set(only) - {submission.id for submission in venue.submissions})
+        if unknown:
+            raise click.BadParameter(f"no submission has the id {', '.join(unknown)}", param_hint="--only")
+        with _bar() as report:
+            plan = recommend(venue, Params(weights={"areas": 0.0}, rng=seed), progress=report)
+        console = Console()
+        _print_pairs(console, venue, plan, set(only))
+        _print_summary(console, plan, plan.notices)
+        areas = {submission.id: set(submission.areas) for submission in venue.submissions}
+        fields = {reviewer.id: set(reviewer.areas) for reviewer in venue.reviewers}
+        share = sum(bool(areas[pair.submission] & fields[pair.reviewer]) for pair in plan.assignments)
+        console.print(
+            f"{share} of {len(plan.assignments)} pairs ({share / max(1, len(plan.assignments)):.0%}) share a subject area, "
+            f"which the score did not see. {perf_counter() - begin:.1f} s in all."
+        )
+
+
+@main.command()
+@click.argument("folder", type=click.Path(exists=True, path_type=Path))
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write the plan as JSON.")
+@click.option("--csv", "csv_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the pairs as CSV.")
+@click.option("--spreadsheet", is_flag=True, help="Make the CSV safe and readable for spreadsheet programs.")
+@click.option("--demand", type=click.IntRange(0), help="Reviews a submission, where it states none.")
+@click.option("--load", "load_max", type=click.IntRange(0), help="Most reviews a reviewer; a lower personal limit stays.")
+@click.option("--load-min", type=click.IntRange(0), help="Fewest reviews a reviewer, where none is stated.")
+@click.option("--weight", metavar="SIGNAL=NUMBER", multiple=True, help="Weight of a signal (text, areas, bids, or an imported one).")
+@click.option("--alternates", type=click.IntRange(0), help="Alternates listed per submission.")
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of ties.")
+@click.option("--time-limit", type=float, metavar="SECONDS", help="Stop after this long.")
+@click.option("--params", "params_file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="TOML file with any option of a run.")
+@click.option("--quiet", is_flag=True, help="No progress bar and no summary.")
+def plan(
+    folder: Path,
+    out: Path | None,
+    csv_file: Path | None,
+    spreadsheet: bool,
+    quiet: bool,
+    params_file: Path | None,
+    weight: tuple[str, ...],
+    alternates: int | None,
+    seed: int | None,
+    **options: Any,
+) -> None:
+    """Plan the venue in FOLDER: a revmatch bundle or an OpenReview expertise dataset, or a zip of either.
+
+    Exit status: 0 full plan, 2 the input is not valid (nothing is written), 3 no full plan (the fullest one
+    and the diagnosis are written).
+    """
+    with _faults_told():
+        from matching.engine import recommend
+        from matching.formats.folder import read_folder
+
+        params = _params(params_file, weight, {"rng": seed, "n_alternates": alternates, **options})
+        for target in (out, csv_file):
+            if target is not None and not target.resolve().parent.is_dir():
+                raise click.BadParameter(f"there is no folder {target.resolve().parent}", param_hint="--out/--csv")
+        venue, notices = read_folder(folder)
+        with _bar(hidden=quiet) as report:
+            found = recommend(venue, params, progress=report)
+        _write_plan(found, venue, out, csv_file, spreadsheet)
+        if not quiet:
+            _print_summary(Console(), found, (*notices, *found.notices))
+            for target in (out, csv_file):
+                if target is not None:
+                    click.echo(f"written: {target}")
+        if found.status not in ("optimal", "feasible_at_limit"):
+            sys.exit(INFEASIBLE)
+
+
+def _params(params_file: Path | None, weights: tuple[str, ...], options: dict[str, Any]) -> Params:
+    """Options of the file, then those of the command line over them."""
+    from matching.errors import InvalidParamsError
+    from matching.params import Params
+
+    named: dict[str, Any] = {}
+    if params_file is not None:
+        try:
+            named = tomllib.loads(params_file.read_text(encoding="utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise InvalidParamsError(f"{params_file} is not TOML: {error}") from error
+    for item in weights:
+        signal, equals, number = item.partition("=")
+        try:
+            value = float(number)
+        except ValueError:
+            value = float("nan")
+        if not equals or not signal or value != value:
+            raise click.BadParameter(f"{item!r} is not SIGNAL=NUMBER", param_hint="--weight")
+        named.setdefault("weights", {})[signal] = value
+    named.update({name: value for name, value in options.items() if value is not None})
+    return Params.from_mapping(named)
+
+
+def _write_plan(found: AssignmentPlan, venue: Venue, out: Path | None, csv_file: Path | None, spreadsheet: bool) -> None:
+    from matching.formats.plans import write_plan_csv, write_plan_json
+
+    if out is not None:
+        _write(out, write_plan_json(found))
+    if csv_file is not None:
+        _write(csv_file, write_plan_csv(found, venue=venue, for_spreadsheets=spreadsheet))
+
+
+def _write(target: Path, data: bytes) -> None:
+    """All or nothing: a reader never sees half a plan."""
+    handle, name = tempfile.mkstemp(dir=target.resolve().parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(name, 0o666 & ~umask)
+        os.replace(name, target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+@main.command()
+@click.option("--host", help="Address to listen on. Default: REVMATCH_HOST, else 127.0.0.1.")
+@click.option("--port", type=click.IntRange(0, 65535), help="Port. Default: REVMATCH_PORT, else 8300.")
+@click.option("--database", metavar="URL", help="Default: REVMATCH_DATABASE_URL, else a SQLite file revmatch.db here.")
+def serve(host: str | None, port: int | None, database: str | None) -> None:
+    """Serve the API with its store and a worker, in one command.
+
+    On a loopback address no token is needed. On any other address it refuses to start without REVMATCH_TOKEN
+    or REVMATCH_TOKEN_FILE.
+    """
+    with _faults_told():
+        from service.server import run
+
+        run(host=host, port=port, database_url=database)
+
+
+@contextmanager
+def _faults_told() -> Iterator[None]:
+    """Every error of ours as one readable message on standard error, with every fault listed."""
+    try:
+        yield
+    except MatchingError as error:
+        console = Console(stderr=True)
+        console.print(f"[bold red]{escape(error.title)}[/] [dim]({error.code})[/]")
+        issues = error.issues if isinstance(error, InputError) else ()
+        for issue in issues[:ISSUES_SHOWN]:
+            console.print(f"  {escape(str(issue))}", highlight=False)
+        if len(issues) > ISSUES_SHOWN:
+            console.print(f"  and {len(issues) - ISSUES_SHOWN} more")
+        if not issues:
+            console.print(f"  {escape(error.detail)}", highlight=False)
+        sys.exit(INPUT_ERROR)
+    except BrokenPipeError:
+        # the reader (head, less) has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except OSError as error:
+        Console(stderr=True).print(f"[bold red]{escape(str(error))}[/]", highlight=False)
+        sys.exit(INPUT_ERROR)
+
+
+@contextmanager
+def _bar(hidden: bool = False) -> Iterator[Callable[[Report], None]]:
+    """A progress bar on standard error; silent where that is no terminal."""
+    console = Console(stderr=True)
+    progress = Progress(
+        TextColumn("{task.description:<36}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=hidden or not console.is_terminal,
+    )
+    with progress:
+        task = progress.add_task("reading", total=1.0)
+
+        def tell(report: Report) -> None:
+            progress.update(task, completed=report.fraction, description=PHASES.get(report.phase, report.phase))
+
+        yield tell
+
+
+def _print_pairs(console: Console, venue: Venue, found: AssignmentPlan, only: set[str]) -> None:
+    names = {reviewer.id: reviewer.name or reviewer.id for reviewer in venue.reviewers}
+    by_submission: dict[str, list[Any]] = {}
+    for pair in found.assignments:
+        by_submission.setdefault(pair.submission, []).append(pair)
+    for submission in venue.submissions:
+        if only and submission.id not in only:
+            continue
+        head = Text(f"{submission.id}  ", style="bold cyan")
+        head.append(submission.title, style="bold")
+        console.print(head)
+        table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
+        table.add_column(width=2)
+        table.add_column(justify="right", style="green", width=5)
+        table.add_column(width=5, style="dim", no_wrap=True)
+        table.add_column(min_width=20, max_width=24, overflow="fold")
+        table.add_column(ratio=1)
+        for pair in by_submission.get(submission.id, []):
+            table.add_row(
+                "", f"{pair.affinity:.2f}", pair.reviewer, Text(names[pair.reviewer]), Text("; ".join(pair.reasons), style="dim")
+            )
+        console.print(table)
+
+
+def _print_summary(console: Console, found: AssignmentPlan, notices: tuple[Notice, ...]) -> None:
+    report = found.report
+    totals, loads = report["totals"], report["loads"]
+    proof = "audited: the bound was recomputed without a solver" if found.certificate.audited else "not audited"
+    style = {"optimal": "bold green", "feasible_at_limit": "bold yellow"}.get(str(found.status), "bold red")
+    lines = [
+        f"[{style}]{found.status}[/]   {totals['reviews_assigned']} of {totals['reviews_needed']} reviews assigned to "
+        f"{totals['submissions']} submissions by {totals['reviewers']} reviewers",
+        f"total affinity {found.value:.4f}, bound {found.bound:.4f}, gap {found.gap:.2g} ({proof})",
+        f"loads: {', '.join(f'{count} x {load}' for load, count in loads['distribution'].items())} "
+        f"(reviewers x reviews), {loads['reviewers_at_their_limit']} at their limit",
+    ]
+    spread = report["per_submission"]
+    if spread["min"] is not None:
+        lines.append(
+            f"affinity a submission: lowest {spread['min']:.2f}, lowest tenth {spread['p10']:.2f}, "
+            f"median {spread['median']:.2f}, highest {spread['max']:.2f}"
+        )
+        worst = report["worst_served"][:3]
+        lines.append("worst served: " + ", ".join(f"{escape(entry['submission'])} ({entry['affinity']:.2f})" for entry in worst))
+    lines.append(f"conflicts kept out: {totals['conflicts']} pairs")
+    console.print(Panel("\n".join(lines), title="plan", title_align="left", border_style="dim", highlight=False))
+    for sentence in found.diagnosis.get("sentences", ()):
+        console.print(f"[red]![/] {escape(sentence)}", highlight=False)
+    for notice in notices[:NOTICES_SHOWN]:
+        console.print(f"[yellow]-[/] {escape(notice.message)}", highlight=False)
+    if len(notices) > NOTICES_SHOWN:
+        console.print(f"[yellow]-[/] and {len(notices) - NOTICES_SHOWN} more notices, all in the plan file")
+
+
+if __name__ == "__main__":
+    main()
