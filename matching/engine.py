@@ -123,7 +123,9 @@ def assign(
     return _solve(problem, params, None)[0]
 
 
-def recommend(venue: Venue, params: Params | None = None, *, progress: ProgressCallback | None = None) -> AssignmentPlan:
+def recommend(
+    venue: Venue, params: Params | None = None, *, progress: ProgressCallback | None = None
+) -> AssignmentPlan:
     """From profiles and texts to an audited plan with reasons.
 
     Parameters
@@ -370,12 +372,14 @@ def _plan(
     params: Params,
 ) -> AssignmentPlan:
     names = _names(resolved, conflicts)
-    signals = signals_of(resolved, params)
+    signals = affinity.summary()
     notices = _notices(resolved, conflicts, signals)
     with_words = len(solution.pairs) <= REASONS_LIMIT
     if not with_words:
         notices.append(
-            Notice("reasons-on-request", f"{len(solution.pairs)} pairs are too many to write reasons for; parts are kept.")
+            Notice(
+                "reasons-on-request", f"{len(solution.pairs)} pairs are too many to write reasons for; parts are kept."
+            )
         )
     missing = int(solution.unfilled.sum() + solution.below_min.sum())
     certificate = Certificate(
@@ -392,7 +396,9 @@ def _plan(
         value=solution.value,
         bound=solution.bound,
         gap=solution.gap,
-        unfilled={names.submissions[row]: int(solution.unfilled[row]) for row in np.flatnonzero(solution.unfilled)},
+        unfilled={
+            names.submissions[row]: int(solution.unfilled[row]) for row in np.flatnonzero(solution.unfilled).tolist()
+        },
         certificate=certificate,
         report=report_of(problem, solution, names.submissions, names.reviewers, signals, conflicts.counts),
         diagnosis=diagnose(problem, solution, names) if solution.status == Status.INFEASIBLE else {},
@@ -417,9 +423,7 @@ def _assignments(
 ) -> tuple[Assignment, ...]:
     rows, cols = solution.pairs[:, 0], solution.pairs[:, 1]
     value = np.nan_to_num(problem.scores.values(rows, cols))
-    columns = [
-        (signal, measured.tolist(), used.tolist()) for signal, measured, used in affinity.parts(rows, cols)
-    ]
+    columns = [(signal, measured.tolist(), used.tolist()) for signal, measured, used in affinity.parts(rows, cols)]
     locked = set(map(tuple, problem.locked.tolist()))
     explainer = Explainer(resolved)
     out = []
@@ -442,9 +446,7 @@ def _assignments(
     return tuple(sorted(out, key=lambda entry: (entry.submission, -entry.affinity, entry.reviewer)))
 
 
-def _alternates(
-    problem: AssignmentProblem, solution: Solution, names: Names, params: Params
-) -> tuple[Alternate, ...]:
+def _alternates(problem: AssignmentProblem, solution: Solution, names: Names, params: Params) -> tuple[Alternate, ...]:
     pairs, affinity, spare = rank_alternates(problem, solution.pairs, params.n_alternates)
     out, last, rank = [], -1, 0
     for (row, col), score, room in zip(pairs.tolist(), affinity.tolist(), spare.tolist()):
@@ -469,9 +471,7 @@ def _without_text(resolved: ResolvedVenue) -> list[str]:
     return [entry.id for entry in resolved.submissions if not submission_text(entry)]
 
 
-def _notices(
-    resolved: ResolvedVenue, conflicts: Conflicts, signals: Sequence[Mapping[str, Any]]
-) -> list[Notice]:
+def _notices(resolved: ResolvedVenue, conflicts: Conflicts, signals: Sequence[Mapping[str, Any]]) -> list[Notice]:
     """Everything odd about the input that does not stop a run."""
     out = list(resolved.notices) + list(conflicts.notices)
     has_text = any(signal["name"] == "text" for signal in signals)
@@ -479,7 +479,7 @@ def _notices(
         out.append(
             Notice(
                 "unscored-submission",
-                f"{len(blank)} submissions have no usable text and are unscored: {_list(blank)}.",
+                f"no usable text in {_count(blank, 'submission')}, which stay unscored: {_list(blank)}.",
                 tuple(blank),
             )
         )
@@ -498,7 +498,11 @@ def _notices(
         silent = [entry.id for entry in resolved.reviewers if not reviewer_documents(entry)]
         if silent:
             out.append(
-                Notice("no-text", f"{len(silent)} reviewers have no text: {_list(silent)}.", reviewers=tuple(silent))
+                Notice(
+                    "no-text",
+                    f"no text speaks for {_count(silent, 'reviewer')}: {_list(silent)}.",
+                    reviewers=tuple(silent),
+                )
             )
     bids = resolved.bids
     ignored = conflicts.pairs.contains(bids.rows, bids.cols)
@@ -525,6 +529,10 @@ def _list(ids: Sequence[str]) -> str:
     return ", ".join(ids[:LISTED]) + (f" and {len(ids) - LISTED} more" if len(ids) > LISTED else "")
 
 
+def _count(ids: Sequence[str], one: str) -> str:
+    return f"{len(ids)} {one}{'' if len(ids) == 1 else 's'}"
+
+
 def _versions() -> dict[str, str]:
     found = {"python": platform.python_version()}
     for name in ("revmatch", "numpy", "scipy", "scikit-learn", "ortools", "snowballstemmer"):
@@ -533,5 +541,3 @@ def _versions() -> dict[str, str]:
         except PackageNotFoundError:
             found[name] = "not installed as a package"
     return found
-
-

@@ -48,7 +48,9 @@ class IdIndex:
             if name not in position:
                 issues.append(Issue(f"alias {other!r} points at unknown id {name!r}", "unknown-id", value=name))
             elif position.setdefault(other, position[name]) != position[name]:
-                issues.append(Issue(f"alias {other!r} of {name!r} is the id of another record", "duplicate-id", value=other))
+                issues.append(
+                    Issue(f"alias {other!r} of {name!r} is the id of another record", "duplicate-id", value=other)
+                )
         if issues:
             raise InvalidVenueError(issues=issues)
         self._position = MappingProxyType(position)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Notice"]
+__all__ = ["Notice", "in_words"]
+
+NAMES_IN_MESSAGE = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,3 +32,9 @@ class Notice:
     submissions: tuple[str, ...] = ()
     reviewers: tuple[str, ...] = ()
     data: Mapping[str, Any] = field(default_factory=dict)
+
+
+def in_words(names: Sequence[str]) -> str:
+    """Names for a message: the first few and how many more there are."""
+    more = len(names) - NAMES_IN_MESSAGE
+    return ", ".join(names[:NAMES_IN_MESSAGE]) + (f" and {more} more" if more > 0 else "")

@@ -27,7 +27,9 @@ def check_pairs(pairs: ArrayLike | None, shape: tuple[int, int], name: str) -> P
     if array.size == 0:
         return np.empty((0, 2), dtype=np.int64)
     if array.ndim != 2 or array.shape[1] != 2:
-        raise InvalidProblemError(f"{name} must have shape (n, 2), one (submission, reviewer) pair a row; got {array.shape}")
+        raise InvalidProblemError(
+            f"{name} must have shape (n, 2), one (submission, reviewer) pair a row; got {array.shape}"
+        )
     if array.dtype.kind not in "iu":
         raise InvalidProblemError(f"{name} must hold integers, got {array.dtype}")
     array = array.astype(np.int64)
@@ -84,7 +86,8 @@ class PairSet:
 
     def row(self, submission: int) -> NDArray[np.int32]:
         """Reviewers paired with one submission, ascending."""
-        return self.indices[self.indptr[submission] : self.indptr[submission + 1]]
+        line: NDArray[np.int32] = self.indices[self.indptr[submission] : self.indptr[submission + 1]]
+        return line
 
     def rows(self) -> IntArray:
         """The submission of every pair, int64 of shape (n,)."""
@@ -109,7 +112,8 @@ class PairSet:
         if not keys.size:
             return np.zeros(rows.shape, dtype=bool)
         at = np.minimum(np.searchsorted(keys, asked), keys.size - 1)
-        return keys[at] == asked
+        found: NDArray[np.bool_] = keys[at] == asked
+        return found
 
     def within(self, rows: slice, cols: slice) -> tuple[IntArray, IntArray]:
         """Pairs inside a block, as positions relative to the block's first row and column."""

@@ -107,7 +107,9 @@ class Params:
                 continue
             for signal, value in table.items():
                 if not (value is None and name == "defaults") and not (_is_number(value) and value >= lower):
-                    fault(f"{name}.{signal}", "must be a finite number" + (" of at least 0" if lower == 0 else ""), value)
+                    fault(
+                        f"{name}.{signal}", "must be a finite number" + (" of at least 0" if lower == 0 else ""), value
+                    )
             object.__setattr__(self, name, MappingProxyType(dict(table)))
         if issues:
             raise InvalidParamsError(issues=issues)
@@ -120,7 +122,12 @@ class Params:
         if strange:
             raise InvalidParamsError(
                 issues=[
-                    Issue(f"there is no such option; known: {', '.join(sorted(known))}", "unknown-option", name, source="params")
+                    Issue(
+                        f"there is no such option; known: {', '.join(sorted(known))}",
+                        "unknown-option",
+                        name,
+                        source="params",
+                    )
                     for name in strange
                 ]
             )

@@ -36,6 +36,8 @@ INFEASIBLE = 3  # exit status: no full plan exists, or none within the limit; wh
 ISSUES_SHOWN = 50
 NOTICES_SHOWN = 12
 
+READABLE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
 PHASES = {
     "scores": "scoring profiles against abstracts",
     "candidates": "choosing candidates",
@@ -82,8 +84,8 @@ def demo(seed: int, only: tuple[str, ...]) -> None:
         fields = {reviewer.id: set(reviewer.areas) for reviewer in venue.reviewers}
         share = sum(bool(areas[pair.submission] & fields[pair.reviewer]) for pair in plan.assignments)
         console.print(
-            f"{share} of {len(plan.assignments)} pairs ({share / max(1, len(plan.assignments)):.0%}) share a subject area, "
-            f"which the score did not see. {perf_counter() - begin:.1f} s in all."
+            f"{share} of {len(plan.assignments)} pairs ({share / max(1, len(plan.assignments)):.0%}) share a subject "
+            f"area, which the score did not see. {perf_counter() - begin:.1f} s in all."
         )
 
 
@@ -93,13 +95,25 @@ def demo(seed: int, only: tuple[str, ...]) -> None:
 @click.option("--csv", "csv_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the pairs as CSV.")
 @click.option("--spreadsheet", is_flag=True, help="Make the CSV safe and readable for spreadsheet programs.")
 @click.option("--demand", type=click.IntRange(0), help="Reviews a submission, where it states none.")
-@click.option("--load", "load_max", type=click.IntRange(0), help="Most reviews a reviewer; a lower personal limit stays.")
+@click.option(
+    "--load", "load_max", type=click.IntRange(0), help="Most reviews a reviewer; a lower personal limit stays."
+)
 @click.option("--load-min", type=click.IntRange(0), help="Fewest reviews a reviewer, where none is stated.")
-@click.option("--weight", metavar="SIGNAL=NUMBER", multiple=True, help="Weight of a signal (text, areas, bids, or an imported one).")
+@click.option(
+    "--weight",
+    metavar="SIGNAL=NUMBER",
+    multiple=True,
+    help="Weight of a signal (text, areas, bids, or an imported one).",
+)
 @click.option("--alternates", type=click.IntRange(0), help="Alternates listed per submission.")
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of ties.")
 @click.option("--time-limit", type=float, metavar="SECONDS", help="Stop after this long.")
-@click.option("--params", "params_file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="TOML file with any option of a run.")
+@click.option(
+    "--params",
+    "params_file",
+    type=READABLE,
+    help="TOML file with any option of a run.",
+)
 @click.option("--quiet", is_flag=True, help="No progress bar and no summary.")
 def plan(
     folder: Path,
@@ -163,7 +177,9 @@ def _params(params_file: Path | None, weights: tuple[str, ...], options: dict[st
     return Params.from_mapping(named)
 
 
-def _write_plan(found: AssignmentPlan, venue: Venue, out: Path | None, csv_file: Path | None, spreadsheet: bool) -> None:
+def _write_plan(
+    found: AssignmentPlan, venue: Venue, out: Path | None, csv_file: Path | None, spreadsheet: bool
+) -> None:
     from matching.formats.plans import write_plan_csv, write_plan_json
 
     if out is not None:
@@ -269,7 +285,11 @@ def _print_pairs(console: Console, venue: Venue, found: AssignmentPlan, only: se
         table.add_column(ratio=1)
         for pair in by_submission.get(submission.id, []):
             table.add_row(
-                "", f"{pair.affinity:.2f}", pair.reviewer, Text(names[pair.reviewer]), Text("; ".join(pair.reasons), style="dim")
+                "",
+                f"{pair.affinity:.2f}",
+                pair.reviewer,
+                Text(names[pair.reviewer]),
+                Text("; ".join(pair.reasons), style="dim"),
             )
         console.print(table)
 
@@ -293,7 +313,9 @@ def _print_summary(console: Console, found: AssignmentPlan, notices: tuple[Notic
             f"median {spread['median']:.2f}, highest {spread['max']:.2f}"
         )
         worst = report["worst_served"][:3]
-        lines.append("worst served: " + ", ".join(f"{escape(entry['submission'])} ({entry['affinity']:.2f})" for entry in worst))
+        lines.append(
+            "worst served: " + ", ".join(f"{escape(entry['submission'])} ({entry['affinity']:.2f})" for entry in worst)
+        )
     lines.append(f"conflicts kept out: {totals['conflicts']} pairs")
     console.print(Panel("\n".join(lines), title="plan", title_align="left", border_style="dim", highlight=False))
     for sentence in found.diagnosis.get("sentences", ()):

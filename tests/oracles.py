@@ -13,8 +13,9 @@ def by_enumeration(scores, demand, load_max, load_min=None, conflicts=(), locks=
     """(fewest missing reviews, best value among such plans) over all plans, one subset of reviewers a row at a time."""
     n_submissions, n_reviewers = np.shape(scores)
     load_min = np.zeros(n_reviewers, int) if load_min is None else np.asarray(load_min)
-    barred, held = set(map(tuple, np.asarray(conflicts).reshape(-1, 2).tolist())), set(
-        map(tuple, np.asarray(locks).reshape(-1, 2).tolist())
+    barred, held = (
+        set(map(tuple, np.asarray(conflicts).reshape(-1, 2).tolist())),
+        set(map(tuple, np.asarray(locks).reshape(-1, 2).tolist())),
     )
     states = {(0,) * n_reviewers: (0, 0.0)}
     for row in range(n_submissions):

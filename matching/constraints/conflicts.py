@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matching.notices import Notice
+from matching.notices import Notice, in_words
 from matching.pairs import PairSet
 from matching.params import Params
 from matching.profiles.identity import (
@@ -39,6 +39,7 @@ DECLARED = "declared"
 AUTHORSHIP = "authorship"
 SAME_ADDRESS = "same-address"
 AFFILIATION = "affiliation"
+PAIRS_LISTED = 100  # pairs of namesakes a notice spells out; it always counts them all
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,19 +284,28 @@ def _same_names(resolved: ResolvedVenue, pairs: PairSet) -> Iterator[Notice]:
             if (name := fold_name(author.name)) in cols_of:
                 rows_of[name].add(row)
     for name in sorted(rows_of):
-        rows, cols = sorted(rows_of[name]), cols_of[name]
-        every = np.array([(row, col) for row in rows for col in cols], dtype=np.int64)
-        free = every[~pairs.contains(every[:, 0], every[:, 1])].tolist()
-        if not free:
+        cols = np.array(cols_of[name], dtype=np.int64)
+        papers: list[str] = []
+        listed: list[tuple[str, str]] = []
+        seen, count = np.zeros(cols.size, dtype=bool), 0
+        for row in sorted(rows_of[name]):
+            free = ~np.isin(cols, pairs.row(row))
+            if not free.any():
+                continue
+            seen |= free
+            count += int(free.sum())
+            papers.append(resolved.submissions[row].id)
+            if len(listed) < PAIRS_LISTED:
+                listed += [(papers[-1], resolved.reviewers[col].id) for col in cols[free].tolist()]
+        if not count:
             continue
-        papers = tuple(resolved.submissions[row].id for row in sorted({row for row, _ in free}))
-        people = tuple(resolved.reviewers[col].id for col in sorted({col for _, col in free}))
-        shown = resolved.reviewers[free[0][1]].name.strip()
+        people = tuple(resolved.reviewers[col].id for col in cols[seen].tolist())
+        shown = resolved.reviewers[int(cols[seen][0])].name.strip()
         yield Notice(
             "same-name",
-            f"{shown!r} is the name of an author of {', '.join(papers)} and of reviewer {', '.join(people)}; "
-            "nothing else says that they are one person, so no pair is barred",
-            papers,
+            f"{shown!r} is the name of an author of {in_words(papers)} and of reviewer {in_words(people)}; "
+            "nothing else says that they are one person, so the name alone bars no pair",
+            tuple(papers),
             people,
-            {"pairs": tuple((resolved.submissions[row].id, resolved.reviewers[col].id) for row, col in free)},
+            {"pairs": tuple(listed[:PAIRS_LISTED]), "count": count},
         )

@@ -40,7 +40,13 @@ def _counts(value: ArrayLike, length: int, name: str) -> IntArray:
     if bad.size:
         raise InvalidProblemError(
             issues=[
-                Issue(f"must be between 0 and {MOST - 1}, got {array[row]}", "out-of-range", name, int(row), int(array[row]))
+                Issue(
+                    f"must be between 0 and {MOST - 1}, got {array[row]}",
+                    "out-of-range",
+                    name,
+                    int(row),
+                    int(array[row]),
+                )
                 for row in bad
             ]
         )
@@ -109,7 +115,13 @@ class AssignmentProblem:
         locked = PairSet(locks, operator.shape, "locks").pairs()
         locked.setflags(write=False)
         issues = [
-            Issue(f"load_min {least[row]} is above load_max {most[row]}", "contradiction", "load_min", int(row), int(least[row]))
+            Issue(
+                f"load_min {least[row]} is above load_max {most[row]}",
+                "contradiction",
+                "load_min",
+                int(row),
+                int(least[row]),
+            )
             for row in np.flatnonzero(least > most)
         ]
         clash = barred.contains(locked[:, 0], locked[:, 1])
@@ -138,5 +150,3 @@ class AssignmentProblem:
         if issues:
             raise InvalidProblemError(issues=issues)
         return cls(operator, wanted, most, least, barred, locked)
-
-

@@ -51,9 +51,8 @@ def capacity_of(problem: AssignmentProblem) -> dict[str, Any]:
     wanting = int((problem.demand > 0).sum())
     each = needed / wanting if wanting else 0
     per = f"{wanting} submissions x {each:g} reviews" if float(each).is_integer() else f"{wanting} submissions in all"
-    sentence = (
-        f"{per} = {needed} reviews needed; {able} reviewers can give {available}"
-        + (f"; short by {shortfall}." if shortfall else ".")
+    sentence = f"{per} = {needed} reviews needed; {able} reviewers can give {available}" + (
+        f"; short by {shortfall}." if shortfall else "."
     )
     enough = None
     if shortfall and able:
@@ -82,7 +81,7 @@ def shortages(problem: AssignmentProblem, names: Names) -> list[dict[str, Any]]:
     """
     eligible = _eligible_counts(problem)
     out = []
-    for row in np.flatnonzero(eligible < problem.demand):
+    for row in np.flatnonzero(eligible < problem.demand).tolist():
         out.append(
             {
                 "submission": names.submissions[row],
@@ -102,7 +101,8 @@ def diagnose(problem: AssignmentProblem, solution: Solution, names: Names) -> di
     dict
         ``sentences`` : list of str, the whole diagnosis in words.
         ``capacity`` : see `capacity_of`.
-        ``unfilled`` : list of {submission, demand, missing}.
+        ``unfilled`` : list of {submission, demand, missing, switched_off}; the last counts people whom only the
+        switches allow_unknown and allow_zero keep out.
         ``too_few_eligible`` : see `shortages`.
         ``bottleneck`` : {submissions, reviewers, needed, capacity, sentence} or None: a set of submissions that
         together need more than the reviewers open to them can give.
@@ -112,13 +112,14 @@ def diagnose(problem: AssignmentProblem, solution: Solution, names: Names) -> di
         return {}
     capacity = capacity_of(problem)
     few = shortages(problem, names)
-    unfilled = [
+    unfilled: list[dict[str, Any]] = [
         {
             "submission": names.submissions[row],
             "demand": int(problem.demand[row]),
             "missing": int(solution.unfilled[row]),
+            "switched_off": _switched_off(problem, int(row)),
         }
-        for row in np.flatnonzero(solution.unfilled)
+        for row in np.flatnonzero(solution.unfilled).tolist()
     ]
     loads = np.bincount(solution.pairs[:, 1], minlength=problem.shape[1])
     below = [
@@ -128,14 +129,14 @@ def diagnose(problem: AssignmentProblem, solution: Solution, names: Names) -> di
             "load": int(loads[col]),
             "missing": int(solution.below_min[col]),
         }
-        for col in np.flatnonzero(solution.below_min)
+        for col in np.flatnonzero(solution.below_min).tolist()
     ]
     bottleneck = _bottleneck(problem, solution, names)
     sentences = []
     if solution.unfilled.any():
         where = ", ".join(f"{entry['submission']} ({entry['missing']})" for entry in unfilled[:20])
         more = f" and {len(unfilled) - 20} more" if len(unfilled) > 20 else ""
-        sentences.append(f"{int(solution.unfilled.sum())} reviews cannot be filled: {where}{more}.")
+        sentences.append(f"{_some(int(solution.unfilled.sum()), 'review')} cannot be filled: {where}{more}.")
     if capacity["shortfall"]:
         sentences.append(capacity["sentence"])
     for entry in few[:20]:
@@ -146,6 +147,15 @@ def diagnose(problem: AssignmentProblem, solution: Solution, names: Names) -> di
         )
     if bottleneck is not None and not (capacity["shortfall"] and len(bottleneck["submissions"]) == problem.shape[0]):
         sentences.append(bottleneck["sentence"])
+    switched = [entry for entry in unfilled if entry["switched_off"]]
+    if switched:
+        who = ", ".join(
+            f"{entry['submission']} ({_some(entry['switched_off'], 'person', 'people')})" for entry in switched[:20]
+        )
+        sentences.append(
+            "Some people are left out since their affinity is unknown or 0 and allow_unknown or allow_zero is off: "
+            f"{who}. Switching it on lets them be assigned."
+        )
     if below:
         must, slots = int(problem.load_min.sum()), int(problem.demand.sum())
         short = int(solution.below_min.sum())
@@ -162,6 +172,18 @@ def diagnose(problem: AssignmentProblem, solution: Solution, names: Names) -> di
         "bottleneck": bottleneck,
         "load_min": below,
     }
+
+
+def _some(count: int, one: str, many: str | None = None) -> str:
+    return f"{count} {one if count == 1 else many or one + 's'}"
+
+
+def _switched_off(problem: AssignmentProblem, row: int) -> int:
+    """People who could take a submission but for an unknown or zero affinity that the run does not allow."""
+    everyone = np.arange(problem.shape[1])
+    line = np.full(everyone.size, row)
+    unusable = np.isnan(problem.scores.values(line, everyone)) & ~problem.barred.contains(line, everyone)
+    return int((unusable & (problem.load_max > 0)).sum())
 
 
 def _eligible_counts(problem: AssignmentProblem) -> IntArray:
@@ -194,8 +216,8 @@ def _excluded(problem: AssignmentProblem, names: Names, row: int) -> list[dict[s
     unknown = np.isnan(problem.scores.values(np.full(everyone.size, row), everyone))
     unknown &= ~PairSet(problem.locked, problem.shape).contains(np.full(everyone.size, row), everyone)
     out = []
-    for col in np.flatnonzero(barred | unknown | (problem.load_max == 0))[:REVIEWERS_LISTED]:
-        reasons = list(names.reasons(row, int(col))) if barred[col] else []
+    for col in np.flatnonzero(barred | unknown | (problem.load_max == 0))[:REVIEWERS_LISTED].tolist():
+        reasons = list(names.reasons(row, col)) if barred[col] else []
         if problem.load_max[col] == 0:
             reasons.append("load_max is 0")
         if unknown[col] and not barred[col]:
@@ -226,15 +248,16 @@ def _bottleneck(problem: AssignmentProblem, solution: Solution, names: Names) ->
     needed, capacity = int((problem.demand - held)[rows].sum()), int(gives.sum())
     if capacity >= needed:
         return None  # load_min elsewhere holds reviews back; the load_min entries say so
-    listed = [names.submissions[row] for row in rows]
+    listed = [names.submissions[row] for row in rows.tolist()]
+    many = len(listed) > 1
     sentence = (
-        f"{'These' if len(listed) > 1 else 'This'} {len(listed)} submission{'s' if len(listed) > 1 else ''} "
-        f"({', '.join(listed[:20])}{', ...' if len(listed) > 20 else ''}) need{'' if len(listed) > 1 else 's'} {needed} reviews; "
-        f"the {len(people)} people open to them can give {capacity}."
+        f"{'These' if many else 'This'} {_some(len(listed), 'submission')} "
+        f"({', '.join(listed[:20])}{', ...' if len(listed) > 20 else ''}) need{'' if many else 's'} "
+        f"{_some(needed, 'review')}; the {_some(len(people), 'person', 'people')} open to them can give {capacity}."
     )
     return {
         "submissions": listed,
-        "reviewers": [names.reviewers[col] for col in people[:REVIEWERS_LISTED]],
+        "reviewers": [names.reviewers[col] for col in people[:REVIEWERS_LISTED].tolist()],
         "needed": needed,
         "capacity": capacity,
         "sentence": sentence,

@@ -65,7 +65,8 @@ class Explainer:
                 if title:
                     out.append(f"nearest publication: {title}")
         common = _common(submission.areas, reviewer.areas)
-        if common and by_name.get("areas") is not None:
+        areas = by_name.get("areas")
+        if common and areas is not None and areas.weight > 0:
             out.append("shared areas: " + ", ".join(common))
         bid = by_name.get("bids")
         if bid is not None and bid.value is not None and bid.weight > 0:
@@ -109,10 +110,11 @@ class Explainer:
 
     def _documents_of(self, col: int) -> list[tuple[str | None, frozenset[str]]]:
         """(title, stems) of each document of a reviewer; no title for keywords."""
-        return [
-            (document.publication.title.strip() or None if document.publication else None, frozenset(tokens(document.text)))
-            for document in reviewer_documents(self._resolved.reviewers[col])
-        ]
+        found: list[tuple[str | None, frozenset[str]]] = []
+        for document in reviewer_documents(self._resolved.reviewers[col]):
+            title = document.publication.title.strip() if document.publication else ""
+            found.append((title or None, frozenset(tokens(document.text))))
+        return found
 
 
 def _common(left: Sequence[str], right: Sequence[str]) -> list[str]:

@@ -30,8 +30,11 @@ START = datetime(1970, 1, 1, tzinfo=UTC)
 
 def looks_like_dataset(files: Container) -> bool:
     """Whether the files are a dataset: archives and one of the three forms of submissions."""
-    has_submissions = any(files.names(form) if form.endswith("/") else form in files for form in SUBMISSION_FILES)
-    return bool(files.names("archives/", ".jsonl")) and has_submissions
+    return bool(files.names("archives/", ".jsonl")) and bool(_submission_forms(files))
+
+
+def _submission_forms(files: Container) -> list[str]:
+    return [form for form in SUBMISSION_FILES if (files.names(form, ".jsonl") if form[-1] == "/" else form in files)]
 
 
 def read_dataset(source: str | Path | bytes | Container) -> tuple[Venue, tuple[Notice, ...]]:
@@ -133,7 +136,7 @@ class _Reader:
         return sorted(people)
 
     def submissions(self) -> tuple[Submission, ...]:
-        forms = [form for form in SUBMISSION_FILES if form in self.files or self.files.names(form, ".jsonl")]
+        forms = _submission_forms(self.files)
         if not forms:
             self.faults.add("holds none of submissions.json, submissions.jsonl, submissions/", "missing-file")
             return ()

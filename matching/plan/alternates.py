@@ -14,7 +14,9 @@ __all__ = ["rank_alternates"]
 ROW_ENTRIES = 1 << 22  # pairs looked at together
 
 
-def rank_alternates(problem: AssignmentProblem, pairs: PairArray, n_alternates: int) -> tuple[PairArray, FloatArray, IntArray]:
+def rank_alternates(
+    problem: AssignmentProblem, pairs: PairArray, n_alternates: int
+) -> tuple[PairArray, FloatArray, IntArray]:
     """The best stand-ins of every submission that needs reviews: not assigned, not barred, known.
 
     People with spare load come first, by falling affinity; then the full ones, by falling affinity. Nobody

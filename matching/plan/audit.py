@@ -95,7 +95,12 @@ def audit(problem: AssignmentProblem, solution: Solution) -> AuditReport:
 
     received = np.bincount(pairs[:, 0], minlength=n_submissions)
     carried = np.bincount(pairs[:, 1], minlength=n_reviewers)
-    _expect(faults, received + solution.unfilled == problem.demand, "submission", "reviews and unfilled do not add up to demand")
+    _expect(
+        faults,
+        received + solution.unfilled == problem.demand,
+        "submission",
+        "reviews and unfilled do not add up to demand",
+    )
     _expect(faults, solution.unfilled >= 0, "submission", "unfilled is negative")
     _expect(faults, carried <= problem.load_max, "reviewer", "load above load_max")
     short = np.maximum(problem.load_min - carried, 0)

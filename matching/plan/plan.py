@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from matching.notices import Notice
 from matching.solvers.base import Status
@@ -151,7 +151,7 @@ class AssignmentPlan:
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as plain dicts, lists, strings and numbers: strict JSON, no NaN, no numpy."""
-        return plain(asdict(self))
+        return cast(dict[str, Any], plain(asdict(self)))
 
 
 def plain(value: Any) -> Any:

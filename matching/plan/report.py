@@ -9,7 +9,7 @@ import numpy as np
 
 from matching.constraints.problem import AssignmentProblem
 from matching.solvers.base import Solution
-from matching.types import FloatArray
+from matching.types import FloatArray, IntArray
 
 __all__ = ["report_of"]
 
@@ -44,7 +44,7 @@ def report_of(
     affinity = np.nan_to_num(problem.scores.values(pairs[:, 0], pairs[:, 1]))
     sums = np.bincount(pairs[:, 0], weights=affinity, minlength=n_submissions)
     received = np.bincount(pairs[:, 0], minlength=n_submissions)
-    loads = np.bincount(pairs[:, 1], minlength=n_reviewers)
+    loads = np.bincount(pairs[:, 1], minlength=n_reviewers).astype(np.int64)
     wanted = problem.demand > 0
     able = problem.load_max > 0
     rank = np.lexsort((np.arange(n_submissions), sums))
@@ -88,7 +88,7 @@ def report_of(
     }
 
 
-def _distribution(values: FloatArray) -> dict[str, float | None]:
+def _distribution(values: FloatArray | IntArray) -> dict[str, float | None]:
     if not values.size:
         return dict.fromkeys(("min", "p10", "median", "mean", "max"))
     low, tenth, middle, high = np.quantile(values, [0.0, 0.1, 0.5, 1.0])

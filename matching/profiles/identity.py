@@ -31,7 +31,7 @@ __all__ = [
 
 INVISIBLE = dict.fromkeys(map(ord, "\u00ad\u200b\u200c\u200d\u2060\ufeff"))  # come in by copy and paste
 PLAIN_ADDRESS = re.compile(r"[a-z0-9][a-z0-9._+-]*@[a-z0-9-]+(\.[a-z0-9-]+)*")
-IN_BRACKETS = re.compile(r"<([^<>]*)>\s*[;,]?\s*$")
+IN_BRACKETS = re.compile(r"<([^<>]*)>[\s;,.]*$")
 
 
 def _fold(text: str) -> str:
@@ -49,8 +49,9 @@ def fold_address(text: str | None) -> str:
         return ""
     if PLAIN_ADDRESS.fullmatch(text):
         return text  # the common case needs no work
-    wrapped = IN_BRACKETS.search(text)
-    folded = _fold(wrapped[1] if wrapped else text).strip(" ;,.")
+    folded = _fold(text)
+    wrapped = IN_BRACKETS.search(folded)
+    folded = (wrapped[1] if wrapped else folded).strip(" ;,.")
     while folded.startswith("mailto:"):
         folded = folded.removeprefix("mailto:").strip(" ;,.")
     local, at, domain = folded.rpartition("@")

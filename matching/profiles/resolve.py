@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from matching.errors import InvalidVenueError, Issue
 from matching.index import IdIndex
-from matching.notices import Notice
+from matching.notices import Notice, in_words
 from matching.params import Params
 from matching.profiles.identity import fold_name, is_address
 from matching.profiles.loads import effective_numbers
@@ -281,40 +280,35 @@ def _who_takes_part(people: People, pool: list[list[int]], accounts: tuple[tuple
         if len(group) > 1:
             yield Notice(
                 "merged-accounts",
-                f"accounts {', '.join(group)} are one person, shown as {group[0]} with one load limit",
+                f"accounts {in_words(group)} are one person, shown as {group[0]} with one load limit",
                 reviewers=group,
             )
 
 
 def _probable_duplicates(people: People, columns: IntArray, reviewers: tuple[Reviewer, ...]) -> Iterator[Notice]:
-    """People of the pool who share an address, or a full name and the title of a publication."""
-    reasons: dict[tuple[int, int], str] = {}
+    """People of the pool who share an address, or a full name and the title of a publication; one notice a group."""
+    reasons: dict[tuple[int, ...], str] = {}
     for name, holders in sorted(people.folded.items()):
         if len(holders) > 1 and is_address(name):
             same = sorted({int(columns[people.person[at]]) for at in holders} - {-1})
-            for one, other in combinations(same, 2):
-                reasons.setdefault((one, other), f"both have the address {name}")
+            reasons.setdefault(tuple(same), f"all have the address {name}")
     namesakes: dict[str, list[int]] = defaultdict(list)
     for column, reviewer in enumerate(reviewers):
         if name := fold_name(reviewer.name):
             namesakes[name].append(column)
     for same in namesakes.values():
-        if len(same) < 2:
-            continue
         titles: dict[str, list[int]] = defaultdict(list)
-        for column in same:
-            for title in {
-                fold_name(work.title): work.title for work in reviewers[column].publications if work.title.strip()
-            }:
+        for column in same if len(same) > 1 else ():
+            for title in {fold_name(work.title) for work in reviewers[column].publications} - {""}:
                 titles[title].append(column)
-        for title, holders_of in sorted(titles.items()):
-            for pair in combinations(holders_of, 2):
-                name = reviewers[pair[0]].name
-                reasons.setdefault(pair, f"both are named {name!r} and have the publication {title!r}")
-    for (one, other), reason in sorted(reasons.items()):
-        pair_ids = (reviewers[one].id, reviewers[other].id)
-        yield Notice(
-            "probable-duplicate",
-            f"{pair_ids[0]} and {pair_ids[1]} may be one person: {reason}; link them by same_person_as if they are",
-            reviewers=pair_ids,
-        )
+        for title, group in sorted(titles.items()):
+            shown = reviewers[group[0]].name
+            reasons.setdefault(tuple(group), f"all are named {shown!r} and have the publication {title!r}")
+    for columns_of, reason in sorted(reasons.items()):
+        if len(columns_of) > 1:
+            names = tuple(reviewers[column].id for column in columns_of)
+            yield Notice(
+                "probable-duplicate",
+                f"{in_words(names)} may be one person: {reason}; if so, link them by same_person_as",
+                reviewers=names,
+            )

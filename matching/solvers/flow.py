@@ -134,9 +134,7 @@ def transport(
     n_submissions, n_reviewers = shape
     sink = n_submissions + n_reviewers
     nodes = sink + 1
-    largest = max(
-        int(np.abs(cost).max(initial=0)), int(np.abs(segments.cost).max(initial=0)), abs(penalty)
-    )
+    largest = max(int(np.abs(cost).max(initial=0)), int(np.abs(segments.cost).max(initial=0)), abs(penalty))
     if largest > (1 << 62) // (nodes + 1):
         raise SolverRangeError(f"cost {largest} with {nodes} nodes leaves the solver's exact range")
     network = min_cost_flow.SimpleMinCostFlow()

@@ -9,16 +9,19 @@ and as many sweeps; memory: the active pairs and one block.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from matching.constraints.problem import AssignmentProblem
+from matching.errors import SolverError
 from matching.pairs import PairSet
 from matching.scores.base import blocks
 from matching.solvers.base import Progress, ProgressCallback, Solution, Status
@@ -28,6 +31,8 @@ from matching.solvers.ties import even_out
 from matching.types import FloatArray, IntArray, PairArray
 
 __all__ = ["PricingSolver"]
+
+Number = TypeVar("Number", np.int64, np.float64)
 
 DENSE_PAIRS = 400_000  # up to here every pair is active from the start; the flow itself takes a fraction of a second
 PAIRS_A_ROUND = 24  # most new pairs of a submission in a round and block: more grow the flow, fewer add rounds
@@ -187,7 +192,7 @@ class PricingSolver:
 
 def _fraction(rounds: int, within: float) -> float:
     """Progress that rises with each round and stays below 0.9: how many rounds there will be is not known."""
-    return round(0.9 * (1.0 - 0.6 ** (rounds - 1 + within)), 4)
+    return 0.9 * (1.0 - math.pow(0.6, rounds - 1 + within))
 
 
 def _slack(value: float) -> float:
@@ -227,9 +232,7 @@ def _flow(state: _State) -> Flow:
         np.concatenate([np.full(everyone.size, -state.scale.penalty), np.zeros(everyone.size, dtype=np.int64)]),
     )
     gain = state.scale.integers(state.score)
-    return transport(
-        state.problem.shape, state.rows, state.cols, -gain, state.supply, segments, state.scale.penalty
-    )
+    return transport(state.problem.shape, state.rows, state.cols, -gain, state.supply, segments, state.scale.penalty)
 
 
 def _residual(state: _State, flow: Flow) -> Residual:
@@ -242,13 +245,9 @@ def _residual(state: _State, flow: Flow) -> Residual:
 
 def _prices(state: _State, flow: Flow, start: Prices | None) -> Prices:
     """Exact integer prices of the active problem; lines without room get a price no pair exceeds."""
-    found = _residual(state, flow).relax(
-        state.scale.integers(state.score), state.scale.penalty, start, RELAX_SWEEPS
-    )
+    found = _residual(state, flow).relax(state.scale.integers(state.score), state.scale.penalty, start, RELAX_SWEEPS)
     if found is None:
         # relaxation converges for every optimal flow; not converging means that it was none
-        from matching.errors import SolverError
-
         raise SolverError("the flow solver's answer has no dual prices; it is not optimal")
     return found
 
@@ -411,6 +410,6 @@ def _meta(state: _State) -> dict[str, object]:
     }
 
 
-def _frozen(array: NDArray[np.generic]) -> NDArray[np.generic]:
+def _frozen(array: NDArray[Number]) -> NDArray[Number]:
     array.setflags(write=False)
     return array

@@ -18,7 +18,7 @@ from scipy import sparse
 
 from matching.types import FloatArray
 
-__all__ = ["Comparison", "TextModel", "Vectorizer"]
+__all__ = ["Comparison", "TextModel", "Vectorizer", "transposed"]
 
 
 @dataclass(frozen=True, eq=False)

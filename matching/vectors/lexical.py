@@ -23,8 +23,10 @@ log = logging.getLogger(__name__)
 MU = 100.0  # words of smoothing in the language model: about the length of an abstract's content words
 BEST_DOCUMENTS = 5.0  # of a reviewer that count in the language model
 TOPICS = 400  # dimensions of the latent space; 400 and 800 score alike, 200 worse
-TOPIC_SAMPLE = 20_000  # texts the latent space is learnt from at most, which bounds time and memory
+TOPIC_SAMPLE = 10_000  # texts the latent space is learnt from at most, which bounds time and memory
+TOPIC_WORDS = 20_000  # words it is learnt from at most, the most common ones, for the same reason
 TEMPERATURE = 0.2  # of the soft maximum over a reviewer's documents in the latent space
+OUTSIDE = 1e-4  # length left of a unit vector, projected, below which rounding prevails (axes are float32)
 FEWEST_TOPICS = 2  # below it the latent space says no more than the words do
 
 
@@ -130,17 +132,22 @@ def _topics(
     sample = np.flatnonzero(known)
     if sample.size > TOPIC_SAMPLE:  # evenly through the sorted texts
         sample = sample[np.linspace(0, sample.size - 1, TOPIC_SAMPLE).astype(np.int64)]
-    dimensions = min(TOPICS, sample.size - 1, counts.shape[1] - 1)
-    if dimensions < FEWEST_TOPICS:
-        return None
+    common = np.arange(counts.shape[1])
+    if common.size > TOPIC_WORDS:  # the rarest go: in a large vocabulary most words are in one text only
+        frequency = np.bincount(counts.indices, minlength=counts.shape[1])
+        common = np.sort(np.argsort(-frequency, kind="stable")[:TOPIC_WORDS])
+        vectors = vectors[:, common]
     # single precision halves the time; the axes are only a choice of directions, all else stays double
     part = vectors[sample].astype(np.float32)
+    dimensions = min(TOPICS, part.shape[0] - 1, part.shape[1] - 1)
+    if dimensions < FEWEST_TOPICS:
+        return None
     _, _, axes = randomized_svd(part, n_components=dimensions, n_iter=4, random_state=0)
     latent = np.asarray(vectors @ axes.T.astype(np.float64))
     norms = np.linalg.norm(latent, axis=1)
     # what lies outside the latent space has no direction in it, only rounding errors
-    latent[norms <= 1e-9] = 0.0
-    latent /= np.where(norms > 1e-9, norms, 1.0)[:, None]
+    latent[norms <= OUTSIDE] = 0.0
+    latent /= np.where(norms > OUTSIDE, norms, 1.0)[:, None]
     return Comparison(
         "topics", latent[of_submissions], latent[of_documents], pooling="lse", amount=TEMPERATURE, centre=0.5
     )

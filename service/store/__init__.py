@@ -1,1 +1,5 @@
-"""."""
+"""The database behind the service."""
+
+from service.store.store import Store
+
+__all__ = ["Store"]

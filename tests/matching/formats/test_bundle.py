@@ -209,6 +209,7 @@ extras = st.dictionaries(
     text.map("x".__add__), st.none() | st.integers() | text | st.lists(text, max_size=2), max_size=2
 )
 texts = st.lists(text, max_size=2)
+weights = st.floats(0, 9)
 authors = st.builds(Author, name, text.map(str.strip), text, st.none() | name)
 
 
@@ -224,6 +225,8 @@ def venues(draw: st.DrawFn) -> Venue:
     for person in people:
         least, most = sorted([draw(st.integers(0, 5)), draw(st.integers(0, 5))])
         ids = draw(st.lists(name, max_size=2, unique=True))
+        year = st.none() | st.integers(1900, 2030)
+        publications = st.tuples(*(st.builds(Publication, st.just(item), text, text, year, weights) for item in ids))
         build = st.builds(
             Reviewer,
             id=st.just(person),
@@ -231,13 +234,19 @@ def venues(draw: st.DrawFn) -> Venue:
             emails=st.just((f"{hashlib.md5(person.encode()).hexdigest()}@X.example",)),
             aliases=st.just((f"old {person}",)),
             role=st.sampled_from(["reviewer", "area_chair", "emergency"]),
-            publications=st.tuples(
-                *(st.builds(Publication, st.just(item), text, text, st.none() | st.integers(1900, 2030), st.floats(0, 9)) for item in ids)
-            ),
-            keywords=texts, areas=texts, seniority=st.none() | name, country=st.none() | name, affiliations=texts,
-            load_min=st.sampled_from([None, least]), load_max=st.sampled_from([None, most]),
-            same_person_as=st.none() | name, conflict_domains=st.lists(name, max_size=2), active=st.booleans(), extra=extras,
-        )  # fmt: skip
+            publications=publications,
+            keywords=texts,
+            areas=texts,
+            seniority=st.none() | name,
+            country=st.none() | name,
+            affiliations=texts,
+            load_min=st.sampled_from([None, least]),
+            load_max=st.sampled_from([None, most]),
+            same_person_as=st.none() | name,
+            conflict_domains=st.lists(name, max_size=2),
+            active=st.booleans(),
+            extra=extras,
+        )
         reviewers.append(draw(build))
     submissions = [
         draw(
@@ -253,7 +262,7 @@ def venues(draw: st.DrawFn) -> Venue:
                 number,
                 st.booleans(),
                 extras,
-            )  # fmt: skip
+            )
         )
         for paper in papers
     ]
@@ -294,7 +303,7 @@ def flat(venue: Venue) -> Venue:
     return Venue(**{field: getattr(venue, field) for field in Venue.__dataclass_fields__} | {"scores": tables})
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 @given(venues())
 def test_b44_bundles_round_trip(venue: Venue) -> None:
     """Reading gives the venue back, value for value, and writing it again the same bytes."""

@@ -44,13 +44,13 @@ def test_hostile_documents_are_faults_and_no_crashes() -> None:
         assert codes(faults) == [("not-json", 1)], text[:20]
 
 
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=5)
+numbers = st.integers(-(10**6), 10**6) | st.floats(allow_nan=False, allow_infinity=False)
 values = st.recursive(
-    st.none() | st.booleans() | st.integers(-(10**6), 10**6) | st.floats(allow_nan=False, allow_infinity=False) | st.text(
-        st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=5
-    ),
+    st.none() | st.booleans() | numbers | texts,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("abc", max_size=3), inner, max_size=3),
     max_leaves=8,
-)  # fmt: skip
+)
 
 
 @given(values)

@@ -1,5 +1,7 @@
 """Pooling: against a loop over reviewers, empty profiles included."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -16,7 +18,7 @@ def drawn(seed=0, n_rows=5):
 def by_loop(similarities, weights, pool):
     out = np.full((len(similarities), len(INDPTR) - 1), np.nan)
     for row, line in enumerate(similarities):
-        for column, (start, stop) in enumerate(zip(INDPTR[:-1], INDPTR[1:])):
+        for column, (start, stop) in enumerate(itertools.pairwise(INDPTR)):
             if stop > start:
                 share = weights[start:stop] / weights[start:stop].sum()
                 out[row, column] = pool(line[start:stop], share)

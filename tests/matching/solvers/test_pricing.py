@@ -109,7 +109,9 @@ def test_every_form_of_scores_gives_the_same_plan_value():
         for form in (matrix, matrix.tolist(), sparse.csr_array(matrix), sparse.coo_matrix(matrix), DenseScores(matrix))
     }
     assert max(values) - min(values) < 1e-12
-    assert matching.assign(matrix.astype(np.float32), demand=2, load_max=4).value == pytest.approx(values.pop(), abs=1e-5)
+    assert matching.assign(matrix.astype(np.float32), demand=2, load_max=4).value == pytest.approx(
+        values.pop(), abs=1e-5
+    )
 
 
 @settings(max_examples=60, deadline=None)

@@ -10,7 +10,9 @@ def loads(solution, n_reviewers):
     return np.bincount(solution.pairs[:, 1], minlength=n_reviewers)
 
 
-@pytest.mark.parametrize(("n_submissions", "n_reviewers", "demand", "most"), [(4, 4, 1, 3), (7, 5, 2, 5), (40, 30, 3, 9)])
+@pytest.mark.parametrize(
+    ("n_submissions", "n_reviewers", "demand", "most"), [(4, 4, 1, 3), (7, 5, 2, 5), (40, 30, 3, 9)]
+)
 def test_equal_scores_give_loads_that_differ_by_at_most_one(n_submissions, n_reviewers, demand, most):
     """The first people in the list are not filled to the brim (B34)."""
     solution = matching.assign(np.full((n_submissions, n_reviewers), 0.5), demand=demand, load_max=most)

@@ -101,3 +101,15 @@ def test_extreme_repetition_gains_little():
     )
     cosine = everything(part(model, "words"))
     assert cosine[1, 0] > cosine[1, 1]
+
+
+def test_a_latent_space_learnt_from_a_sample_still_serves_all_texts(monkeypatch):
+    """Large venues learn it from some texts and the commoner words; nobody may fall out of it for that."""
+    monkeypatch.setattr("matching.vectors.lexical.TOPIC_SAMPLE", 6)
+    monkeypatch.setattr("matching.vectors.lexical.TOPIC_WORDS", 4)
+    documents = [f"graph kernel rare{at}" for at in "abcdef"] + [f"auction revenue odd{at}" for at in "ghijkl"]
+    model = LexicalVectorizer().fit(documents, ["graph kernel", "auction revenue", "unheard words"])
+    topics = everything(part(model, "topics"))
+    assert (topics[0, :6] > 0.9).all() and (topics[0, 6:] < 0.1).all()
+    assert (topics[1, 6:] > 0.9).all() and (topics[1, :6] < 0.1).all()
+    assert np.isfinite(topics).all()

@@ -1,0 +1,226 @@
+"""Plans: readiness, start, state, cancel."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import structlog
+from sqlalchemy import Connection, Row, func, select
+
+from matching.errors import InputError, InvalidParamsError, InvalidVenueError, Issue
+from matching.params import DEFAULT_WEIGHTS, Params
+from service.engine import engine_or_default
+from service.errors import NotReadyError, StateConflictError
+from service.handlers.common import Page, Record, page_of, page_start, timestamp
+from service.handlers.uploads import read_upload
+from service.store import plans, records
+from service.store.pairs import signals_of
+from service.store.snapshot import keep_snapshot, read_venue, take_snapshot
+from service.store.tables import reviewers, submissions
+from service.translate import dumps, issues_with_names, notice_to_dict, venue_from_snapshot
+from service.wiring import Services
+
+__all__ = ["cancel_plan", "create_plan", "get_plan", "list_plans", "readiness"]
+
+log = structlog.get_logger(__name__)
+
+HANDOVER_SECONDS = 60.0  # between the row of a plan and its being taken over by `jobs`
+
+
+def readiness(services: Services, venue: str, params: Mapping[str, Any] | None = None) -> Record:
+    """What is missing or odd before a run.
+
+    Parameters
+    ----------
+    params : mapping or None
+        As for `create_plan`; None for the defaults.
+
+    Returns
+    -------
+    dict
+        {"ready": bool, "counts": {...}, "items": [{code, message, submissions, reviewers, severity, data}]}; faults of
+        the stored records are items of severity "error".
+
+    Raises
+    ------
+    NotFoundError, InvalidParamsError
+    """
+    wanted = Params.from_mapping(dict(params or {}))
+    with services.store.read() as connection:
+        key = records.find_venue(connection, venue).key
+        _check_signals(connection, key, wanted)
+        snapshot = read_venue(connection, key)
+        counts = records.count_venue(connection, key)
+    try:
+        found = engine_or_default(services.engine).readiness(venue_from_snapshot(snapshot), wanted)
+    except InputError as error:
+        items = [
+            {
+                "code": entry["code"], "message": entry["reason"], "submissions": entry["submissions"],
+                "reviewers": entry["reviewers"], "severity": "error", "data": {"field": entry["field"]},
+            }
+            for entry in issues_with_names(error.issues, snapshot)
+        ]  # fmt: skip
+        return {"ready": False, "counts": counts, "items": items}
+    return {
+        "ready": bool(found["ready"]),
+        "counts": found["counts"],
+        "items": [notice_to_dict(item) for item in found["items"]],
+    }
+
+
+def create_plan(
+    services: Services,
+    venue: str,
+    params: Mapping[str, Any],
+    locks: Sequence[Mapping[str, Any]] = (),
+    dry_run: bool = False,
+) -> Record:
+    """Queue a plan over the venue as it is now.
+
+    Parameters
+    ----------
+    params : mapping
+        Fields of `Params`; those left out keep their default.
+    locks : sequence of mapping
+        submission, reviewer: pairs this plan keeps besides the venue's own locks.
+
+    Returns
+    -------
+    dict
+        The plan, state "queued".
+
+    Raises
+    ------
+    NotFoundError
+    InvalidParamsError
+        ``invalid-params``: an option out of range, or a weight of a signal the venue does not have.
+    InvalidVenueError
+        ``invalid-venue``: locks that name nobody.
+    NotReadyError
+        ``not-ready``: no submissions or no reviewers.
+    """
+    wanted = Params.from_mapping(dict(params))
+    with services.store.read() as connection:
+        venue_key = records.find_venue(connection, venue).key
+        _check_signals(connection, venue_key, wanted)
+        _check_filled(connection, venue_key, venue)
+        upload = read_upload(connection, venue_key, locks, "locks", ())
+        if upload.issues:
+            raise InvalidVenueError(issues=upload.issues)
+        snapshot = take_snapshot(connection, venue_key, records.ids_of_pairs(connection, upload.rows))
+    plan_id = uuid.uuid4().hex
+
+    def work(connection: Connection) -> Record:
+        keep_snapshot(connection, snapshot)
+        plans.insert_plan(
+            connection,
+            {
+                "id": plan_id, "venue_key": venue_key, "input_hash": snapshot.hash, "params": dumps(wanted.to_dict()),
+                "lease_until": time.time() + HANDOVER_SECONDS,
+            },
+        )  # fmt: skip
+        return show_plan(plans.find_plan(connection, plan_id))
+
+    shown = services.store.write(work, dry_run)
+    log.info("plan_queued", venue=venue, plan=plan_id, dry_run=dry_run)
+    if not dry_run:
+        services.jobs.submit(plan_id)
+    return shown
+
+
+def list_plans(services: Services, venue: str, cursor: str | None = None, limit: int | None = None) -> Page:
+    """Plans of a venue in the order of their creation, and the next cursor or None. Raises NotFoundError."""
+    (after,), size = page_start(services, cursor, limit)
+    with services.store.read() as connection:
+        rows = plans.page_of_plans(connection, records.find_venue(connection, venue).key, after, size + 1)
+    return page_of(rows, size, show_plan, lambda row: [row.key])
+
+
+def get_plan(services: Services, plan: str) -> Record:
+    """State, progress, totals and parameters of one plan, with "etag". Raises NotFoundError."""
+    with services.store.read() as connection:
+        return show_plan(plans.find_plan(connection, plan))
+
+
+def cancel_plan(services: Services, plan: str) -> Record:
+    """Ask a plan to stop: a queued one is cancelled at once, a running one at its next step.
+
+    Raises
+    ------
+    NotFoundError
+    StateConflictError
+        ``state-conflict``: it has ended already, other than by being cancelled.
+    """
+
+    def work(connection: Connection) -> Record:
+        row = plans.find_plan(connection, plan)
+        if row.state in plans.ENDED and row.state != "cancelled":
+            raise StateConflictError(f"the plan has ended: {row.state}", state=row.state)
+        plans.request_cancel(connection, plan)
+        return show_plan(plans.find_plan(connection, plan))
+
+    shown = services.store.write(work)
+    log.info("plan_cancel_requested", plan=plan)
+    services.jobs.cancel(plan)
+    return shown
+
+
+def show_plan(row: Row[Any]) -> Record:
+    """The row of a plan as JSON."""
+
+    def parsed(text: str | None) -> Any:
+        return None if text is None else json.loads(text)
+
+    return {
+        "id": row.id,
+        "venue": row.venue,
+        "state": row.state,
+        "phase": row.phase,
+        "progress": row.progress,
+        "value": row.value,
+        "bound": row.bound,
+        "gap": row.gap,
+        "created_at": timestamp(row.created_at),
+        "started_at": timestamp(row.started_at),
+        "ended_at": timestamp(row.ended_at),
+        "heartbeat_at": timestamp(row.heartbeat_at),
+        "params": parsed(row.params),
+        "status": row.status,
+        "summary": parsed(row.summary),
+        "problem": parsed(row.problem),
+        "input_hash": row.input_hash,
+        "versions": parsed(row.versions),
+        "etag": str(row.version),
+    }
+
+
+def _check_signals(connection: Connection, venue_key: int, params: Params) -> None:
+    known = sorted(DEFAULT_WEIGHTS.keys() | {row.name for row in signals_of(connection, venue_key)})
+    issues = [
+        Issue(
+            f"the venue has no signal {name!r}; it has {', '.join(known)}",
+            "unknown-signal",
+            f"{field}.{name}",
+            source="params",
+        )
+        for field in ("weights", "defaults")
+        for name in getattr(params, field)
+        if name not in known
+    ]
+    if issues:
+        raise InvalidParamsError(issues=issues)
+
+
+def _check_filled(connection: Connection, venue_key: int, venue: str) -> None:
+    missing = [
+        table.name
+        for table in (submissions, reviewers)
+        if connection.scalar(select(func.count()).select_from(table).where(table.c.venue_key == venue_key)) == 0
+    ]
+    if missing:
+        raise NotReadyError(f"venue {venue!r} has no {' and no '.join(missing)} yet; add them first", missing=missing)

@@ -1,0 +1,1 @@
+"""Pages for people: server-rendered, one local style sheet, no scripts, nothing from outside."""

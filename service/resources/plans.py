@@ -1,0 +1,219 @@
+"""Plans: start, watch, cancel, and read what was found."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Any
+
+from flask import Response, request
+from flask.views import MethodView
+from flask_smorest import Blueprint
+
+from service import handlers
+from service.edge import (
+    CREATED_AT,
+    ETAG,
+    JsonBody,
+    answer,
+    csv_answer,
+    every_page,
+    found,
+    listing,
+    operation,
+    page_size,
+    path_of,
+    path_parameters,
+    record,
+    services,
+    wants_csv,
+)
+from service.schemas import plans as schemas
+from service.schemas.common import PageQuery, WriteQuery
+
+__all__ = ["blueprint"]
+
+blueprint = Blueprint("plans", __name__, url_prefix="/v1", description="Assignments with proof and reasons.")
+
+FINAL = frozenset(schemas.STATES) - {"queued", "running"}
+LONGEST_WAIT = 30  # seconds a request may wait for its plan; proxies in between give up after 60
+POLL = 0.05  # seconds between two looks at a plan somebody waits for
+RETRY_AFTER = "1"  # seconds
+COLUMNS = ("submission", "reviewer", "affinity", "locked", "reasons")
+CSV_EXAMPLE = "submission,reviewer,affinity,locked,reasons\np1,~Ada_Quell1,0.71,false,text 0.71\n"
+WAIT = {
+    "name": "Prefer",
+    "in": "header",
+    "description": f"`wait=N`: wait up to N seconds, at most {LONGEST_WAIT}, for the plan to end.",
+    "schema": {"type": "string"},
+    "example": "wait=5",
+}
+RETRY = {"Retry-After": {"description": "Seconds until a second look is worth it.", "schema": {"type": "string"}}}
+
+
+@blueprint.route("/venues/<venue>/plans", parameters=path_parameters("venue"))
+class Plans(MethodView):
+    """All plans of a venue."""
+
+    @operation(blueprint, "listPlans", {200: found("One page.", schemas.PlanPage)}, problems=(404,), query=PageQuery)
+    def get(self, venue: str, query: dict[str, Any]) -> Response:
+        """List plans."""
+        return listing(*handlers.list_plans(services(), venue, query.get("cursor"), page_size(query)))
+
+    @operation(
+        blueprint,
+        "createPlan",
+        {
+            201: found("It has ended within the time to wait.", schemas.PlanSchema, headers={**CREATED_AT, **ETAG}),
+            202: found("It is queued or running.", schemas.PlanSchema, headers={**CREATED_AT, **ETAG, **RETRY}),
+        },
+        problems=(404, 409),
+        body=JsonBody(schemas.PlanRequestSchema, schemas.EXAMPLE),
+        query=WriteQuery,
+        creates=True,
+        parameters=(WAIT,),
+    )
+    def post(self, venue: str, body: dict[str, Any], query: dict[str, Any]) -> Response:
+        """Start a plan over the venue as it is now. Watch it at Location."""
+        params = {name: value for name, value in body.items() if name != "locks"}
+        dry_run = query.get("dry_run", False)
+        plan = handlers.create_plan(services(), venue, params, body.get("locks", ()), dry_run)
+        seconds = 0 if dry_run else wait_seconds(request.headers.get("Prefer", ""))
+        until = time.monotonic() + seconds
+        while plan["state"] not in FINAL and time.monotonic() < until:
+            time.sleep(POLL)
+            plan = handlers.get_plan(services(), plan["id"])
+        applied = {"Preference_Applied": f"wait={seconds}"} if seconds else {}
+        location = path_of("plans", plan["id"])
+        if seconds and plan["state"] in FINAL:
+            return record(plan, 201, location, **applied)
+        return record(plan, 202, location, Retry_After=RETRY_AFTER, **applied)
+
+
+@blueprint.route("/plans/<plan>", parameters=path_parameters("plan"))
+class Plan(MethodView):
+    """One plan."""
+
+    @operation(
+        blueprint,
+        "getPlan",
+        {200: found("The plan's state.", schemas.PlanSchema, headers=ETAG)},
+        problems=(404,),
+        reads_version=True,
+    )
+    def get(self, plan: str) -> Response:
+        """Read the state of a plan; 200 while it runs as well."""
+        return record(handlers.get_plan(services(), plan))
+
+    @operation(
+        blueprint,
+        "cancelPlan",
+        {202: found("It stops; the state says when.", schemas.PlanSchema, headers=ETAG)},
+        problems=(404, 409),
+    )
+    def delete(self, plan: str) -> Response:
+        """Cancel a plan. A cancelled plan never becomes a successful one."""
+        return record(handlers.cancel_plan(services(), plan), 202, path_of("plans", plan))
+
+
+@blueprint.route("/plans/<plan>/assignments", parameters=path_parameters("plan"))
+class Assignments(MethodView):
+    """Who reviews what."""
+
+    @operation(
+        blueprint,
+        "listAssignments",
+        {200: found("One page, or the whole list as CSV.", schemas.AssignmentPage, csv=CSV_EXAMPLE)},
+        problems=(404, 409),
+        query=schemas.AssignmentsQuery,
+    )
+    def get(self, plan: str, query: dict[str, Any]) -> Response:
+        """List assignments, by page as JSON or as a whole as CSV."""
+        submission, reviewer = query.get("submission"), query.get("reviewer")
+        if not wants_csv(query):
+            limit = page_size(query)
+            page = handlers.plan_assignments(services(), plan, submission, reviewer, query.get("cursor"), limit)
+            response = listing(*page)
+        else:
+            items = every_page(
+                lambda cursor, limit: handlers.plan_assignments(services(), plan, submission, reviewer, cursor, limit)
+            )
+            rows = (
+                (
+                    item["submission"],
+                    item["reviewer"],
+                    item["affinity"],
+                    item["locked"],
+                    " ".join(item.get("reasons") or ()),
+                )
+                for item in items
+            )
+            response = csv_answer(COLUMNS, rows, "assignments.csv", query.get("format") == "csv-spreadsheet")
+        response.vary.add("Accept")
+        return response
+
+
+@blueprint.route("/plans/<plan>/alternates", parameters=path_parameters("plan"))
+class Alternates(MethodView):
+    """Who could stand in."""
+
+    @operation(
+        blueprint,
+        "listAlternates",
+        {200: found("One page.", schemas.AlternatePage)},
+        problems=(404, 409),
+        query=schemas.AlternatesQuery,
+    )
+    def get(self, plan: str, query: dict[str, Any]) -> Response:
+        """List alternates, ranked for each submission."""
+        cursor = query.get("cursor")
+        return listing(*handlers.plan_alternates(services(), plan, query.get("submission"), cursor, page_size(query)))
+
+
+@blueprint.route("/plans/<plan>/explanations", parameters=path_parameters("plan"))
+class Explanations(MethodView):
+    """Why these pairs."""
+
+    @operation(
+        blueprint,
+        "getExplanations",
+        {200: found("Reasons that add up.", schemas.ExplanationsSchema)},
+        problems=(404, 409),
+        query=schemas.ExplanationsQuery,
+    )
+    def get(self, plan: str, query: dict[str, Any]) -> Response:
+        """Explain the pairs of a submission, of a reviewer, or one pair."""
+        return answer(handlers.plan_explanations(services(), plan, query.get("submission"), query.get("reviewer")))
+
+
+@blueprint.route("/plans/<plan>/diagnosis", parameters=path_parameters("plan"))
+class Diagnosis(MethodView):
+    """Why no full plan exists."""
+
+    @operation(
+        blueprint,
+        "getDiagnosis",
+        {200: found("What is missing and why.", schemas.DiagnosisSchema)},
+        problems=(404, 409),
+    )
+    def get(self, plan: str) -> Response:
+        """Say why no full plan exists, and the cheapest repairs."""
+        return answer(handlers.plan_diagnosis(services(), plan))
+
+
+@blueprint.route("/plans/<plan>/certificate", parameters=path_parameters("plan"))
+class Certificate(MethodView):
+    """The proof."""
+
+    @operation(
+        blueprint, "getCertificate", {200: found("Prices and bound.", schemas.CertificateSchema)}, problems=(404, 409)
+    )
+    def get(self, plan: str) -> Response:
+        """Numbers from which anybody recomputes the bound without a solver."""
+        return answer(handlers.plan_certificate(services(), plan))
+
+
+def wait_seconds(prefer: str) -> int:
+    """Seconds of ``wait=N`` in a Prefer header (RFC 7240), at most LONGEST_WAIT; 0 where it asks for none."""
+    match = re.search(r"(?:^|[,;\s])wait\s*=\s*\"?(\d{1,6})\"?(?=$|[,;\s])", prefer, re.IGNORECASE)
+    return min(int(match[1]), LONGEST_WAIT) if match else 0

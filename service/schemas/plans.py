@@ -1,0 +1,209 @@
+"""Plans: what is wanted, the state of the run, and what it found."""
+
+from __future__ import annotations
+
+from marshmallow import Schema, fields
+
+from matching.params import OBJECTIVES
+from service.schemas.common import MOST_PAIRS, PageQuery, Query, Record, page_of
+from service.schemas.conflicts import LockSchema
+from service.schemas.fields import Flag, Length, ListOf, Map, NestedRecord, OneOf, Real, Text, Whole
+
+__all__ = [
+    "AlternatePage",
+    "AlternatesQuery",
+    "AssignmentPage",
+    "AssignmentsQuery",
+    "CertificateSchema",
+    "DiagnosisSchema",
+    "ExplanationsQuery",
+    "ExplanationsSchema",
+    "ParamsSchema",
+    "PlanPage",
+    "PlanRequestSchema",
+    "PlanSchema",
+]
+
+EXAMPLE = {"demand": 2, "load_max": 4, "weights": {"text": 1.0, "bids": 0.25}, "rng": 7}
+STATES = ("queued", "running", "succeeded", "infeasible", "failed", "interrupted", "cancelled", "timed_out")
+SEED_MOST = 2**63 - 1
+
+
+class ParamsSchema(Record):
+    """Options of a run; each one left out keeps its default."""
+
+    demand = Whole(allow_none=True, metadata={"description": "Reviews a submission; replaces the venue's default."})
+    load_max = Whole(
+        allow_none=True, metadata={"description": "Most reviews a reviewer; replaces the venue's default."}
+    )
+    load_min = Whole(
+        allow_none=True, metadata={"description": "Fewest reviews a reviewer; replaces the venue's default."}
+    )
+    objective = Text(validate=OneOf(OBJECTIVES), metadata={"description": 'What is maximised. Default "total".'})
+    weights = Map(
+        values=Real(least=0), metadata={"description": "Signal -> weight; signals not named keep their default."}
+    )
+    defaults = Map(
+        values=Real(allow_none=True),
+        metadata={"description": "Signal -> value of pairs it says nothing about; null leaves them unknown."},
+    )
+    allow_unknown = Flag(metadata={"description": "Whether pairs without any evidence may be assigned. Default true."})
+    allow_zero = Flag(metadata={"description": "Whether pairs of affinity 0 may be assigned. Default true."})
+    affiliation_conflicts = Flag(
+        metadata={"description": "Whether a shared e-mail domain or institution bars a pair. Default true."}
+    )
+    scorer = Text(most=100, least=1, metadata={"description": 'Name of the text scorer. Default "lexical".'})
+    recency_half_life = Real(
+        above=0,
+        allow_none=True,
+        metadata={"description": "Years after which a publication counts half; null: all alike."},
+    )
+    candidates = Whole(
+        least=1, metadata={"description": "First candidates a side; changes speed, never the value. Default 16."}
+    )
+    n_alternates = Whole(metadata={"description": "Alternates listed per submission. Default 3."})
+    rng = Whole(most=SEED_MOST, metadata={"description": "Seed of every choice among equals. Default 0."})
+    time_limit = Real(
+        above=0, allow_none=True, metadata={"description": "Seconds of wall time; null: the server's own limit."}
+    )
+
+
+class PlanRequestSchema(ParamsSchema):
+    """What is wanted of a plan. An empty object asks for the defaults."""
+
+    locks = ListOf(
+        NestedRecord(LockSchema),
+        validate=Length(None, MOST_PAIRS),
+        metadata={"description": "Pairs held in this plan besides the venue's own locks."},
+    )
+
+
+class PlanSchema(Schema):
+    """One run and its state."""
+
+    id = Text(required=True)
+    venue = Text(required=True)
+    state = Text(
+        required=True,
+        validate=OneOf(STATES),
+        metadata={
+            "description": "queued and running go on; the others are final. `infeasible` means proven: no full "
+            "plan exists; "
+            "the fullest one and the reasons are kept."
+        },
+    )
+    phase = Text(allow_none=True, metadata={"description": "What the run is doing."})
+    progress = Real(allow_none=True, metadata={"description": "Fraction done, 0 to 1."})
+    value = Real(allow_none=True, metadata={"description": "Total affinity of the best plan so far."})
+    bound = Real(allow_none=True, metadata={"description": "No plan exceeds this."})
+    gap = Real(allow_none=True, metadata={"description": "bound - value, relative."})
+    created_at = Text(allow_none=True, metadata={"description": "UTC, RFC 3339."})
+    started_at = Text(allow_none=True)
+    ended_at = Text(allow_none=True)
+    heartbeat_at = Text(allow_none=True, metadata={"description": "When the worker was last heard of."})
+    params = Map(metadata={"description": "The options in full, defaults included."})
+    status = Text(
+        allow_none=True, metadata={"description": "The solver's word: optimal, feasible_at_limit, infeasible, ..."}
+    )
+    summary = Map(allow_none=True, metadata={"description": "Totals of the report; null while there is none."})
+    problem = Map(allow_none=True, metadata={"description": "Why it failed or is infeasible; null otherwise."})
+    input_hash = Text(allow_none=True, metadata={"description": "Hash of everything the plan was made from."})
+    versions = Map(allow_none=True, metadata={"description": "Library versions of the run."})
+
+
+PlanPage = page_of("PlanPage", PlanSchema, "Plans in the order of their creation.")
+
+
+class AlternatesQuery(PageQuery):
+    """Which alternates."""
+
+    submission = Text(most=1000, least=1, metadata={"description": "Only those of this submission."})
+
+
+class AssignmentsQuery(AlternatesQuery):
+    """Which assignments, and how written."""
+
+    reviewer = Text(most=1000, least=1, metadata={"description": "Only those of this reviewer."})
+    format = Text(
+        validate=OneOf(("json", "csv", "csv-spreadsheet")),
+        metadata={
+            "description": "`csv` is the whole list as text/csv, also chosen by `Accept: text/csv`; "
+            "`csv-spreadsheet` adds a "
+            "byte order mark and keeps cells from being taken for formulas."
+        },
+    )
+
+
+class ExplanationsQuery(Query):
+    """Whose reasons; at least one of the two."""
+
+    submission = Text(most=1000, least=1)
+    reviewer = Text(most=1000, least=1)
+
+
+class ScorePartSchema(Schema):
+    """One signal's share; the contributions of a pair sum to its affinity."""
+
+    signal = Text(required=True)
+    value = Real(required=True, allow_none=True, metadata={"description": "null where the signal says nothing."})
+    used = Real(required=True)
+    weight = Real(required=True)
+    contribution = Real(required=True)
+
+
+class AssignmentSchema(Schema):
+    """One reviewer on one submission."""
+
+    submission = Text(required=True)
+    reviewer = Text(required=True)
+    affinity = Real(required=True)
+    locked = fields.Boolean(required=True)
+    parts = ListOf(NestedRecord(ScorePartSchema), required=True)
+    reasons = ListOf(Text(), required=True, metadata={"description": "Sentences a chair can read."})
+
+
+AssignmentPage = page_of("AssignmentPage", AssignmentSchema, "By submission, then falling affinity.")
+
+
+class AlternateSchema(Schema):
+    """A ranked stand-in: lawful for the submission, not assigned to it."""
+
+    submission = Text(required=True)
+    reviewer = Text(required=True)
+    rank = Whole(required=True, least=1)
+    affinity = Real(required=True)
+    spare_load = Whole(required=True, metadata={"description": "Reviews this person could still take."})
+    full = fields.Boolean(required=True, metadata={"description": "No spare load."})
+
+
+AlternatePage = page_of("AlternatePage", AlternateSchema, "By submission, then rank.")
+
+
+class ExplanationsSchema(Schema):
+    """Why these pairs."""
+
+    items = ListOf(Map(), required=True)
+
+
+class DiagnosisSchema(Schema):
+    """Why no full plan exists; empty for a full one."""
+
+    plan = Text(required=True)
+    state = Text(required=True)
+    status = Text(allow_none=True)
+    diagnosis = Map(required=True, allow_none=True)
+    unfilled = Map(values=Whole(), metadata={"description": "Submission -> reviews it misses."})
+    notices = ListOf(Map())
+
+
+class CertificateSchema(Schema):
+    """Numbers from which anybody recomputes the bound without a solver."""
+
+    plan = Text(required=True)
+    status = Text(allow_none=True)
+    value = Real(allow_none=True)
+    bound = Real(allow_none=True)
+    gap = Real(allow_none=True)
+    certificate = Map(required=True, allow_none=True)
+    input_hash = Text(allow_none=True)
+    provenance = Map(allow_none=True)

@@ -1,0 +1,209 @@
+"""Loaded dicts to matching values and back; keys in JSON are the attributes of the dataclasses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from matching.errors import InputError, Issue, MatchingError
+from matching.notices import Notice
+from matching.plan.plan import AssignmentPlan, plain
+from matching.profiles.identity import fold_address, is_address
+from matching.profiles.reviewer import Publication, Reviewer
+from matching.profiles.submission import Author, Submission
+from matching.profiles.venue import Bid, DeclaredConflict, ImportedScores, Lock, Venue
+
+__all__ = [
+    "PLAN_DOCUMENTS",
+    "VENUE_DEFAULTS",
+    "dumps",
+    "issues_with_names",
+    "notice_to_dict",
+    "plan_to_rows",
+    "problem_of",
+    "reviewer_from",
+    "reviewer_from_names",
+    "reviewer_names",
+    "reviewer_record",
+    "submission_from",
+    "submission_record",
+    "venue_from_snapshot",
+]
+
+VENUE_DEFAULTS: Mapping[str, Any] = {
+    "name": "", "demand": 3, "load_max": 6, "load_min": 0, "domain_aliases": {}, "free_mail": [],
+}  # fmt: skip
+REVIEWER_DEFAULTS: Mapping[str, Any] = {
+    "name": "", "emails": [], "aliases": [], "role": "reviewer", "publications": [], "keywords": [], "areas": [],
+    "seniority": None, "country": None, "affiliations": [], "load_min": None, "load_max": None, "same_person_as": None,
+    "conflict_domains": [], "active": True, "extra": {},
+}  # fmt: skip
+SUBMISSION_DEFAULTS: Mapping[str, Any] = {
+    "title": "", "abstract": "", "authors": [], "areas": [], "keywords": [], "track": None, "demand": None,
+    "active": True, "extra": {},
+}  # fmt: skip
+
+PlanRows: TypeAlias = tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]], dict[str, str]]
+
+NO_NAMES = "[[],[],null]"  # most reviewers of some venues; spares parsing it
+
+PLAN_DOCUMENTS = ("report", "certificate", "diagnosis", "provenance", "notices", "unfilled")
+"""Parts of a plan that are stored as one JSON text each."""
+
+
+def dumps(value: Any) -> str:
+    """Canonical JSON: no blanks, strict numbers; the same value gives the same text."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair, legal in JSON and in no database
+        text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    return text
+
+
+def reviewer_record(data: Mapping[str, Any]) -> dict[str, Any]:
+    """A loaded reviewer with every key present. 0 and None stay what they are."""
+    return {"id": data["id"], **REVIEWER_DEFAULTS, **data}
+
+
+def submission_record(data: Mapping[str, Any]) -> dict[str, Any]:
+    """A loaded submission with every key present."""
+    return {"id": data["id"], **SUBMISSION_DEFAULTS, **data}
+
+
+def reviewer_from(record: Mapping[str, Any]) -> Reviewer:
+    """A reviewer from a stored or loaded record."""
+    publications = tuple(Publication(**publication) for publication in record.get("publications") or ())
+    return Reviewer(**{**record, "publications": publications})
+
+
+def submission_from(record: Mapping[str, Any]) -> Submission:
+    """A submission from a stored or loaded record."""
+    return Submission(**{**record, "authors": tuple(Author(**author) for author in record.get("authors") or ())})
+
+
+def reviewer_names(record: Mapping[str, Any]) -> str:
+    """What else a reviewer is known by, as JSON: ``[aliases, folded addresses, same_person_as]``."""
+    addresses = dict.fromkeys(fold_address(address) for address in record["emails"] or ())
+    return dumps([list(record["aliases"] or ()), list(filter(is_address, addresses)), record["same_person_as"]])
+
+
+def reviewer_from_names(name: str, names: str) -> Reviewer:
+    """A reviewer of which only the names are known, for finding out who a reference means."""
+    if names == NO_NAMES:
+        return Reviewer(name)
+    aliases, emails, same_person_as = json.loads(names)
+    return Reviewer(name, aliases=aliases, emails=emails, same_person_as=same_person_as)
+
+
+def venue_from_snapshot(snapshot: Mapping[str, Any]) -> Venue:
+    """The venue of a plan from its stored snapshot (see `service.store.snapshot`)."""
+    facts = snapshot["venue"]
+    scores = []
+    for table in snapshot["scores"]:
+        submissions, reviewers, values = zip(*table["rows"], strict=True) if table["rows"] else ((), (), ())
+        scores.append(
+            ImportedScores(table["name"], submissions, reviewers, np.array(values, dtype=np.float64), table["default"])
+        )
+    return Venue(
+        reviewers=tuple(map(reviewer_from, snapshot["reviewers"])),
+        submissions=tuple(map(submission_from, snapshot["submissions"])),
+        bids=tuple(Bid(*row) for row in snapshot["bids"]),
+        conflicts=tuple(DeclaredConflict(*row) for row in snapshot["conflicts"]),
+        scores=tuple(scores),
+        locks=tuple(Lock(*row) for row in snapshot["locks"]),
+        **{name: facts[name] for name in VENUE_DEFAULTS},
+    )
+
+
+def notice_to_dict(notice: Notice) -> dict[str, Any]:
+    """A notice as JSON, with a severity."""
+    entry: dict[str, Any] = plain(
+        {
+            "code": notice.code,
+            "message": notice.message,
+            "submissions": notice.submissions,
+            "reviewers": notice.reviewers,
+            "data": notice.data,
+        }
+    )
+    entry["severity"] = entry["data"].get("severity", "warning")
+    return entry
+
+
+def issues_with_names(issues: Iterable[Issue], snapshot: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Issues as dicts with "submissions" and "reviewers": the ids of the rows they speak of.
+
+    A row counts records inside the snapshot, an order nobody outside knows, so "row" is None here.
+    """
+    entries = []
+    for issue in issues:
+        entry = plain(asdict(issue))
+        people, papers = [], []
+        records = snapshot.get(issue.source or "", ())
+        if issue.row is not None and 0 <= issue.row < len(records) and issue.source != "scores":
+            record = records[issue.row]
+            if issue.source == "reviewers":
+                people = [record["id"]]
+            elif issue.source == "submissions":
+                papers = [record["id"]]
+            else:
+                papers, people = [record[0]], [record[1]]
+        entries.append({**entry, "row": None, "submissions": papers, "reviewers": people})
+    return entries
+
+
+def problem_of(error: Exception, snapshot: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """What a plan keeps of an error: ``{"code", "title", "detail", "errors"}``.
+
+    An error that is not ours is named by its class alone: its text may hold names or addresses.
+    """
+    if not isinstance(error, MatchingError):
+        return {
+            "code": "internal-error",
+            "title": "The engine failed",
+            "detail": f"the computation stopped with {type(error).__name__}; the log has the details",
+            "errors": [],
+        }
+    issues: Sequence[Issue] = error.issues if isinstance(error, InputError) else ()
+    errors = issues_with_names(issues, snapshot or {})
+    return {"code": error.code, "title": error.title, "detail": error.detail, "errors": errors}
+
+
+def plan_to_rows(
+    plan: AssignmentPlan,
+) -> PlanRows:
+    """A plan as columns of its row, assignment rows, alternate rows, and documents in JSON text."""
+    body = plan.to_dict()
+    assignments = [
+        {
+            "position": position,
+            "submission": entry["submission"],
+            "reviewer": entry["reviewer"],
+            "affinity": entry["affinity"],
+            "locked": entry["locked"],
+            "detail": dumps({"parts": entry["parts"], "reasons": entry["reasons"]}),
+        }
+        for position, entry in enumerate(body["assignments"])
+    ]
+    alternates = [{"position": position, **entry} for position, entry in enumerate(body["alternates"])]
+    columns = {
+        "status": body["status"],
+        "value": body["value"],
+        "bound": body["bound"],
+        "gap": body["gap"],
+        "summary": dumps(_totals(body["report"], len(assignments), body["unfilled"])),
+        "versions": dumps(body["provenance"].get("versions", {})),
+    }
+    return columns, assignments, alternates, {name: dumps(body[name]) for name in PLAN_DOCUMENTS}
+
+
+def _totals(report: Mapping[str, Any], n_assignments: int, unfilled: Mapping[str, int]) -> dict[str, Any]:
+    """The short part of a report that a list of plans shows."""
+    totals = report.get("totals", report)
+    short = {name: value for name, value in totals.items() if not isinstance(value, (dict, list))}
+    return {**short, "assignments": n_assignments, "unfilled": sum(unfilled.values())}

@@ -1,0 +1,106 @@
+"""Plans as files."""
+
+import codecs
+import csv
+import io
+import json
+
+import pytest
+
+from matching.errors import InvalidFileError
+from matching.formats.plans import (
+    read_plan_json,
+    write_openreview_alternates,
+    write_openreview_assignments,
+    write_openreview_manifest,
+    write_plan_csv,
+    write_plan_json,
+)
+from matching.formats.table import read_locks
+from matching.notices import Notice
+from matching.plan.plan import Alternate, Assignment, AssignmentPlan, Certificate, ScorePart
+from matching.profiles.reviewer import Reviewer
+from matching.profiles.submission import Submission
+from matching.profiles.venue import Lock, Venue
+from matching.solvers.base import Status
+
+PLAN = AssignmentPlan(
+    status=Status.INFEASIBLE,
+    assignments=(
+        Assignment("p1", "r2", 0.75, (ScorePart("text", 0.5, 0.5, 1.0, 0.5), ScorePart("bids", 1.0, 1.0, 0.25, 0.25))),
+        Assignment("p1", "-r1", 0.1, (ScorePart("text", None, 0.1, 1.0, 0.1),), True, ("held before", "=1+1")),
+    ),
+    alternates=(Alternate("p1", "r3", 1, 0.2, 1, False), Alternate("p1", "r4", 2, 0.3, 0, True)),
+    value=0.85,
+    bound=0.85,
+    gap=0.0,
+    unfilled={"p2": 1},
+    certificate=Certificate({"p1": 0.1, "p2": 1.0}, {"r2": 0.0}, 1.0, 1, True),
+    report={"loads": {"r2": 1}},
+    diagnosis={"short": 1},
+    notices=(Notice("x", "y", ("p1",), ("r2",), {"n": 1}),),
+    provenance={"seed": 0},
+)
+
+
+def test_b41_a_plan_is_strict_json_and_reads_back_equal() -> None:
+    """Equal plans give equal bytes, whoever parses them."""
+    data = write_plan_json(PLAN)
+    json.loads(data, parse_constant=pytest.fail)
+    assert read_plan_json(data) == PLAN
+    assert write_plan_json(read_plan_json(data)) == data
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b'{"schema": "revmatch-plan/1"}',
+        b'{"schema": "other/2"}',
+        b"\xff",
+        b'{"schema": NaN}',
+        write_plan_json(PLAN).replace(b'"infeasible"', b'"perhaps"'),
+    ],
+)
+def test_what_is_no_plan_is_refused(data: bytes) -> None:
+    """With our own error."""
+    with pytest.raises(InvalidFileError):
+        read_plan_json(data)
+
+
+def test_a_plan_as_a_table_is_sorted_and_holds_its_parts() -> None:
+    """And serves as a list of locks for the next round."""
+    data = write_plan_csv(PLAN)
+    rows = list(csv.DictReader(io.StringIO(data.decode())))
+    assert [(row["reviewer"], row["affinity"], row["locked"]) for row in rows] == [
+        ("r2", "0.75", "false"),
+        ("-r1", "0.1", "true"),
+    ]
+    assert [(row["contribution_text"], row["contribution_bids"]) for row in rows] == [("0.5", "0.25"), ("0.1", "")]
+    assert set(read_locks(data).records) == {Lock("p1", "r2"), Lock("p1", "-r1")}
+
+
+def test_b45_a_plan_for_spreadsheets_keeps_accents_and_runs_no_formula() -> None:
+    """A mark tells the program that it is UTF-8."""
+    venue = Venue((Reviewer("r2", "Zoë"),), (Submission("p1", "@title"),))
+    data = write_plan_csv(PLAN, venue=venue, for_spreadsheets=True)
+    assert data.startswith(codecs.BOM_UTF8) and data.count(b"\r\n") == 3
+    rows = list(csv.DictReader(io.StringIO(data.decode("utf-8-sig"))))
+    assert [row["reviewer_name"] for row in rows] == ["Zoë", ""]
+    assert {row["submission_title"] for row in rows} == {"'@title"}
+    assert rows[1]["reviewer"] == "'-r1" and rows[1]["reasons"] == "held before; =1+1"
+
+
+def test_openreview_files_have_the_keys_the_matcher_writes() -> None:
+    """Papers without reviewers are absent from the one file and present in the other."""
+    assignments = json.loads(write_openreview_assignments(PLAN))
+    assert assignments == {"p1": [{"aggregate_score": 0.1, "user": "-r1"}, {"aggregate_score": 0.75, "user": "r2"}]}
+    alternates = json.loads(write_openreview_alternates(PLAN))
+    assert alternates == {
+        "p1": [{"aggregate_score": 0.3, "user": "r4"}, {"aggregate_score": 0.2, "user": "r3"}],
+        "p2": [],
+    }
+    manifest = json.loads(write_openreview_manifest(PLAN))
+    assert manifest["value"] == 0.85 and manifest["unfilled"] == {"p2": 1}

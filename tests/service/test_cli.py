@@ -1,0 +1,152 @@
+"""The commands, as a chair types them."""
+
+import json
+import shutil
+
+import pytest
+from click.testing import CliRunner
+
+import matching
+from matching.formats import fixture_path, read_plan_json
+from service.cli import INFEASIBLE, INPUT_ERROR, main
+from tests.shared import SHARED, needs_shared
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, [str(argument) for argument in arguments], catch_exceptions=False)
+
+
+@pytest.fixture(scope="module")
+def demo_plan():
+    return matching.recommend(matching.load_fixture("icml2026"), matching.Params(weights={"areas": 0.0}))
+
+
+def test_demo_prints_every_submission_with_three_reviewers_and_reasons():
+    """The whole venue in the terminal, with proof and reasons."""
+    shown = run("demo")
+    assert shown.exit_code == 0
+    for submission in matching.load_fixture("icml2026").submissions:
+        assert submission.id in shown.output
+    assert "171 of 171 reviews" in shown.output and "gap 0 " in shown.output
+    assert shown.output.count("shared terms:") > 100
+
+
+def test_demo_serves_every_submission_lawfully_and_on_topic(demo_plan):
+    """Three lawful reviewers each, gap 0, and 85 % of the pairs share an area that the score did not see."""
+    venue = matching.load_fixture("icml2026")
+    assert demo_plan.status == "optimal" and demo_plan.gap == 0.0 and demo_plan.certificate.audited
+    per_submission = {submission.id: 0 for submission in venue.submissions}
+    for pair in demo_plan.assignments:
+        per_submission[pair.submission] += 1
+    assert set(per_submission.values()) == {3}
+    areas = {submission.id: set(submission.areas) for submission in venue.submissions}
+    fields = {reviewer.id: set(reviewer.areas) for reviewer in venue.reviewers}
+    shared = [bool(areas[pair.submission] & fields[pair.reviewer]) for pair in demo_plan.assignments]
+    assert sum(shared) / len(shared) >= 0.85
+    addresses = {reviewer.id: {address.casefold() for address in reviewer.emails} for reviewer in venue.reviewers}
+    authors = {
+        submission.id: {author.email.casefold() for author in submission.authors} for submission in venue.submissions
+    }
+    assert not any(addresses[pair.reviewer] & authors[pair.submission] for pair in demo_plan.assignments)
+
+
+def test_demo_can_be_narrowed_and_says_which_id_it_does_not_know():
+    """--only is for reading, not for planning: the totals stay those of the whole venue."""
+    shown = run("demo", "--only", "000-1")
+    assert shown.exit_code == 0 and "000-2 " not in shown.output and "171 of 171" in shown.output
+    assert run("demo", "--only", "nope").exit_code == 2
+
+
+def test_plan_writes_json_and_csv_that_read_back(tmp_path):
+    """Files in, files out, and the file is the plan."""
+    out, table = tmp_path / "plan.json", tmp_path / "plan.csv"
+    done = run("plan", fixture_path("tiny"), "--out", out, "--csv", table, "--weight", "hand=1", "--weight", "text=0",
+               "--weight", "areas=0", "--weight", "bids=0")  # fmt: skip
+    assert done.exit_code == 0, done.output
+    plan = read_plan_json(out.read_bytes())
+    assert plan.value == pytest.approx(4.2) and plan.gap == 0.0
+    lines = table.read_text().splitlines()
+    assert lines[0].startswith("submission,reviewer,affinity") and len(lines) == 9
+
+
+def test_plan_takes_defaults_options_and_a_parameter_file(tmp_path):
+    """The command line wins over the file."""
+    options = tmp_path / "options.toml"
+    options.write_text("demand = 2\nn_alternates = 0\n[weights]\nhand = 1.0\ntext = 0.0\nareas = 0.0\nbids = 0.0\n")
+    out = tmp_path / "plan.json"
+    done = run("plan", fixture_path("tiny"), "--params", options, "--demand", 1, "--load", 1, "--out", out, "--quiet")
+    assert done.exit_code == 0 and done.output == ""
+    written = json.loads(out.read_text())
+    assert written["value"] == pytest.approx(2.3) and written["alternates"] == []
+    assert written["provenance"]["params"]["demand"] == 1
+
+
+def test_an_infeasible_plan_is_written_and_diagnosed_with_its_own_exit_status(tmp_path):
+    """Not an error, and not a success."""
+    out = tmp_path / "plan.json"
+    done = run("plan", fixture_path("tiny"), "--load", 1, "--out", out)
+    assert done.exit_code == INFEASIBLE
+    assert "short by 4" in " ".join(done.output.split())
+    written = json.loads(out.read_text())
+    assert written["status"] == "infeasible" and len(written["assignments"]) == 4
+
+
+def test_bad_input_is_told_in_full_and_nothing_is_written(tmp_path):
+    """Every fault with file, line and field."""
+    folder = tmp_path / "venue"
+    shutil.copytree(fixture_path("tiny"), folder)
+    (folder / "manifest.json").unlink()
+    (folder / "loads.csv").write_text("reviewer,load_max\nr1,2.5\nr2,true\nr3,1\nr3,2\n")
+    out = tmp_path / "plan.json"
+    done = run("plan", folder, "--out", out)
+    assert done.exit_code == INPUT_ERROR and not out.exists()
+    told = " ".join(done.output.split())
+    assert "loads.csv" in told and "row 2" in told and "row 3" in told and "load_max" in told
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("plan", "no-such-folder"),
+        ("plan", "{tiny}", "--weight", "text"),
+        ("plan", "{tiny}", "--weight", "text=much"),
+        ("plan", "{tiny}", "--weight", "tpms=1"),
+        ("plan", "{tiny}", "--weight", "text=-1"),
+        ("plan", "{tiny}", "--demand", "-1"),
+        ("plan", "{tiny}", "--load", "2.5"),
+        ("plan", "{tiny}", "--time-limit", "0"),
+        ("plan", "{tiny}", "--time-limit", "nan"),
+        ("plan", "{tiny}", "--out", "no/such/folder/plan.json"),
+        ("plan", "{empty}"),
+        ("serve", "--host", "0.0.0.0"),
+        ("serve", "--port", "70000"),
+        ("serve", "--database", "nonsense"),
+    ],
+)
+def test_bad_options_are_told_in_one_message(arguments, tmp_path, monkeypatch):
+    """No traceback, exit status 2."""
+    for name in ("REVMATCH_TOKEN", "REVMATCH_TOKEN_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "empty").mkdir()
+    places = {"tiny": fixture_path("tiny"), "empty": tmp_path / "empty"}
+    done = run(*(argument.format(**places) for argument in arguments))
+    assert done.exit_code == INPUT_ERROR, done.output
+    assert done.output.strip() and "Traceback" not in done.output
+
+
+@needs_shared
+def test_the_public_gold_standard_data_goes_through_unchanged(tmp_path):
+    """OpenReview's dataset layout, real people's ids and all; 29 people can do it when they may take 30 each."""
+    out = tmp_path / "plan.json"
+    done = run("plan", SHARED / "data" / "gold_dev" / "d_20_1", "--load", 30, "--out", out)
+    assert done.exit_code == 0, done.output
+    written = json.loads(out.read_text())
+    assert written["status"] == "optimal" and written["gap"] == 0.0
+    assert len(written["assignments"]) == 3 * written["report"]["totals"]["submissions"] > 600
+
+
+@needs_shared
+def test_a_folder_of_several_datasets_names_them():
+    """A chair who points one folder too high is told where to go."""
+    done = run("plan", SHARED / "data" / "gold_dev")
+    assert done.exit_code == INPUT_ERROR and "d_20_1" in done.output
