@@ -1,1 +1,1 @@
-"""."""
+"""The service: a thin HTTP edge, a database and workers around `matching`."""

@@ -72,7 +72,8 @@ class Cluster:
                 threads_per_worker=1,
                 processes=True,
                 host="127.0.0.1",
-                dashboard_address=None,
+                # no dashboard; its server answers health checks all the same, here on any free port
+                scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
                 memory_limit=0,  # the default would be this process's share of the cores, too little for a big venue
                 silence_logs=logging.ERROR,
                 # the complete URL has the password in it already

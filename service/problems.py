@@ -14,7 +14,7 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 from werkzeug.routing import RoutingException
 
 from matching.errors import Issue, MatchingError
-from service.edge.errors import PlacedIssue, Step, steps
+from service.edge.errors import PlacedIssue, Step, steps, summary
 from service.kinds import PROBLEMS
 from service.requestid import request_id
 
@@ -174,7 +174,9 @@ def problem_of(error: MatchingError) -> Response:
         return problem(kind.code, "The service failed; its log says more under this request_id.")
     headers = [("Retry-After", RETRY_AFTER)] if kind.status == 503 else []
     issues = getattr(error, "issues", ())
-    return problem(kind.code, _cut(error.detail) or kind.title, issues=issues, headers=headers)
+    in_file = any((issue.source or "").endswith(".csv") for issue in issues)
+    detail = summary(issues) if in_file else error.detail
+    return problem(kind.code, _cut(detail) or kind.title, issues=issues, headers=headers)
 
 
 def _cut(detail: str) -> str:

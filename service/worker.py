@@ -32,7 +32,7 @@ __all__ = ["WORKER_DIED", "Cancelled", "run_plan"]
 log = structlog.get_logger(__name__)
 
 HEARTBEAT_SECONDS = 2.0  # between signs of life while the engine is silent
-REPORT_SECONDS = 0.5  # shortest time between two progress writes; a report at every step would load the database
+REPORT_SECONDS = 0.25  # shortest time between two progress writes; one at every step would load the database
 
 PAUSES = (1.0, 5.0, 15.0)  # seconds before each further try to store a result
 
@@ -63,8 +63,7 @@ class _Reporter:
         self._store, self._plan_id, self._claim = store, plan_id, claim
         self._lock = threading.Lock()
         self._facts: dict[str, Any] = {}
-        self._phase = ""
-        self._written = 0.0
+        self._news = threading.Event()
         self._stop = threading.Event()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._beat, name=f"heartbeat-{plan_id}", daemon=True)
@@ -75,10 +74,11 @@ class _Reporter:
 
     def __exit__(self, *_: object) -> None:
         self._ended.set()
+        self._news.set()
         self._thread.join()
 
     def __call__(self, report: Progress) -> None:
-        """The engine's callback: notes the report, writes it now and then, raises Cancelled when asked to stop."""
+        """The engine's callback: notes the report, raises Cancelled when asked to stop."""
         facts = {
             "phase": report.phase,
             "progress": min(max(float(report.fraction), 0.0), 1.0),
@@ -89,9 +89,8 @@ class _Reporter:
         with self._lock:
             # a report that does not know the value leaves the last one that did
             self._facts.update({name: fact for name, fact in facts.items() if fact is not None})
-        if report.phase != self._phase or time.monotonic() - self._written >= REPORT_SECONDS:
-            self._phase = report.phase
-            self._write()
+        # the heartbeat thread writes: an upload that holds the database must not make the engine wait
+        self._news.set()
         self.raise_if_cancelled()
 
     def raise_if_cancelled(self) -> None:
@@ -107,13 +106,15 @@ class _Reporter:
             )
         except UnavailableError:
             return  # one sign of life lost does no harm; the next one comes soon
-        self._written = time.monotonic()
         if stop:
             self._stop.set()
 
     def _beat(self) -> None:
-        while not self._ended.wait(HEARTBEAT_SECONDS):
+        while not self._ended.is_set():
+            self._news.wait(HEARTBEAT_SECONDS)
+            self._news.clear()
             self._write()
+            self._ended.wait(REPORT_SECONDS)
 
 
 def run_plan(

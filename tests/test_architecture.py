@@ -21,7 +21,7 @@ MATCHING = (
 
 SERVICE = (
     "errors", "config", "store", "engine", "translate", "worker", "cluster", "jobs", "wiring", "schemas", "handlers",
-    "requestid", "edge", "auth", "problems", "pages", "resources", "openapi", "app", "server", "cli",
+    "requestid", "edge", "kinds", "auth", "problems", "pages", "resources", "openapi", "app", "server", "cli",
 )  # fmt: skip
 """The service from the ground up: settings and store, work, use cases, then what speaks HTTP."""
 

@@ -54,10 +54,17 @@ def steps(field: str | None) -> tuple[Step, ...]:
 
 
 def summary(issues: Sequence[Issue]) -> str:
-    """The first few issues as one sentence."""
-    shown = [str(issue) for issue in issues[:ISSUES_IN_MESSAGE]]
+    """The first few issues as one sentence; rows of a file are lines to whoever sent it."""
+    shown = [_worded(issue) for issue in issues[:ISSUES_IN_MESSAGE]]
     more = len(issues) - len(shown)
     return "; ".join(shown) + (f"; and {more} more" if more else "")
+
+
+def _worded(issue: Issue) -> str:
+    if issue.row is None or issue.source is None or not issue.source.endswith(".csv"):
+        return str(issue)
+    where = f"{issue.source}, line {issue.row}" + (f", {issue.field}" if issue.field else "")
+    return f"{where}: {issue.reason}"
 
 
 def place(issue: Issue, prefix: tuple[Step, ...], field: tuple[Step, ...] | None = None) -> PlacedIssue:

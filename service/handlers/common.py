@@ -7,7 +7,7 @@ import binascii
 import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
 from sqlalchemy import Row
 
@@ -15,7 +15,18 @@ from matching.errors import InputError, InvalidVenueError, Issue
 from service.errors import PreconditionFailedError, PreconditionRequiredError
 from service.wiring import Services
 
-__all__ = ["Page", "Record", "check_id", "check_version", "merge", "page_of", "page_start", "raise_issues", "timestamp"]
+__all__ = [
+    "Page",
+    "Record",
+    "check_id",
+    "check_version",
+    "merge",
+    "page_of",
+    "page_start",
+    "raise_changed",
+    "raise_issues",
+    "timestamp",
+]
 
 Record: TypeAlias = dict[str, Any]
 Page: TypeAlias = tuple[list[Record], str | None]
@@ -101,6 +112,11 @@ def check_version(if_match: str | None, version: int, what: str, required: bool)
     if "*" in tags or str(version) in (tag.strip('"') for tag in tags):
         return
     raise PreconditionFailedError(f"{what} is at version {version} by now; read it again", version=version)
+
+
+def raise_changed(what: str) -> NoReturn:
+    """Somebody else was faster, in the same moment. Raises PreconditionFailedError."""
+    raise PreconditionFailedError(f"{what} was changed by another request in the same moment; read it again")
 
 
 def merge(defaults: Mapping[str, Any], data: Mapping[str, Any]) -> Record:

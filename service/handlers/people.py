@@ -8,19 +8,25 @@ from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
 from matching.errors import Issue
 from matching.profiles.identity import fold_id, is_address
 from matching.profiles.people import People, join_people
 from matching.profiles.reviewer import Reviewer
 from service.store import records
-from service.store.tables import reviewers, submissions
+from service.store.tables import reviewers, submissions, venues
 from service.translate import reviewer_from_names
 
 __all__ = ["ReviewerNames", "SubmissionNames", "check_against_stored"]
 
 FEW = 2_000  # names looked up one by one before all names of the venue are read
+
+
+MOST_KEPT = 4  # venues whose names stay in memory, some 20 MB for 10,000 reviewers
+
+_KEPT: dict[str, tuple[dict[str, int], People]] = {}
+"""Token of a venue's names -> (id -> key, people): half a second of work that every bid by address would repeat."""
 
 
 class ReviewerNames:
@@ -62,9 +68,17 @@ class ReviewerNames:
         return ", ".join(known[key] for key in keys)
 
     def _read(self) -> None:
-        rows = records.names_of(self._connection, reviewers, self._venue_key)
-        self._keys = {row.id: row.key for row in rows}
-        self._people, _ = join_people([(at, reviewer_from_names(row.id, row.names)) for at, row in enumerate(rows)])
+        # the token comes first: names that change after it is read are read again next time
+        token = self._connection.scalar(select(venues.c.people).where(venues.c.key == self._venue_key)) or ""
+        kept = _KEPT.get(token)
+        if kept is None:
+            rows = records.names_of(self._connection, reviewers, self._venue_key)
+            people, _ = join_people([(at, reviewer_from_names(row.id, row.names)) for at, row in enumerate(rows)])
+            kept = {row.id: row.key for row in rows}, people
+            while len(_KEPT) >= MOST_KEPT:
+                _KEPT.pop(next(iter(_KEPT)), None)
+            _KEPT[token] = kept
+        self._keys, self._people = kept
 
     def _other(self, name: str) -> tuple[int, ...]:
         if self._people is None:

@@ -116,6 +116,8 @@ def create_plan(
     plan_id = uuid.uuid4().hex
 
     def work(connection: Connection) -> Record:
+        if records.find_venue(connection, venue).key != venue_key:
+            raise StateConflictError(f"venue {venue!r} was deleted and made anew meanwhile; ask again")
         keep_snapshot(connection, snapshot)
         plans.insert_plan(
             connection,

@@ -12,7 +12,16 @@ from sqlalchemy import Connection, Row, Table
 
 from matching.errors import Issue
 from service.errors import StateConflictError
-from service.handlers.common import Page, Record, check_id, check_version, page_of, page_start, raise_issues
+from service.handlers.common import (
+    Page,
+    Record,
+    check_id,
+    check_version,
+    page_of,
+    page_start,
+    raise_changed,
+    raise_issues,
+)
 from service.store import records
 from service.translate import dumps
 from service.wiring import Services
@@ -119,7 +128,8 @@ def put(
         check_version(if_match, row.version, f"{kind.name} {name!r}", required=True)
         more = kind.check_stored(connection, key, [(None, record)])[0] if names != row.names else []
         raise_issues([*own, *more])
-        records.change_record(connection, kind.table, row.key, names, text)
+        if not records.change_record(connection, kind.table, row, names, text):
+            raise_changed(f"{kind.name} {name!r}")
         return _show(records.find_record(connection, kind.table, key, name))
 
     shown = services.store.write(work, dry_run)
@@ -150,7 +160,7 @@ def delete(
                 f"{kind.name} {name!r} holds {n_locks} locked pairs; delete the locks first, or set active to false",
                 locks=n_locks,
             )
-        records.remove_record(connection, kind.table, row.key)
+        records.remove_record(connection, kind.table, row)
         return dict(removed)
 
     answer = services.store.write(work, dry_run)

@@ -19,6 +19,7 @@ from service.handlers.common import (
     merge,
     page_of,
     page_start,
+    raise_changed,
     raise_issues,
     timestamp,
 )
@@ -109,7 +110,8 @@ def update_venue(
         check_version(if_match, row.version, f"venue {venue!r}", required=True)
         record = merge(json.loads(row.record), data)
         _check(record)
-        records.change_venue(connection, row.key, dumps(record))
+        if not records.change_venue(connection, row, dumps(record)):
+            raise_changed(f"venue {venue!r}")
         return _show(records.find_venue(connection, venue))
 
     shown = services.store.write(work, dry_run)

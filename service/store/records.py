@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -46,7 +47,9 @@ ID_CHUNK = 900  # ids in one IN list; SQLite of old builds takes 999 variables
 
 def insert_venue(connection: Connection, venue: str, record: str) -> None:
     """Store a new venue, version 1."""
-    connection.execute(insert(venues).values(id=venue, record=record, version=1, created_at=time.time()))
+    connection.execute(
+        insert(venues).values(id=venue, record=record, version=1, people=_token(), created_at=time.time())
+    )
 
 
 def find_venue(connection: Connection, venue: str) -> Row[Any]:
@@ -62,9 +65,12 @@ def page_of_venues(connection: Connection, after: int, limit: int) -> Sequence[R
     return connection.execute(select(venues).where(venues.c.key > after).order_by(venues.c.key).limit(limit)).all()
 
 
-def change_venue(connection: Connection, key: int, record: str) -> None:
-    """Replace the record and count its version up."""
-    connection.execute(update(venues).where(venues.c.key == key).values(record=record, version=venues.c.version + 1))
+def change_venue(connection: Connection, row: Row[Any], record: str) -> bool:
+    """Replace the record and count its version up; False where somebody else did so since `row` was read."""
+    condition = (venues.c.key == row.key) & (venues.c.version == row.version)
+    return (
+        connection.execute(update(venues).where(condition).values(record=record, version=row.version + 1)).rowcount == 1
+    )
 
 
 def remove_venue(connection: Connection, key: int) -> None:
@@ -111,8 +117,19 @@ def ids_of_pairs(connection: Connection, rows: Sequence[tuple[Any, ...]]) -> lis
     return [(names[0][row[0]], names[1][row[1]]) for row in rows]
 
 
+def _token() -> str:
+    return uuid.uuid4().hex
+
+
+def _rename(connection: Connection, table: Table, venue_key: int) -> None:
+    """Whoever keeps the names of the venue's reviewers in memory must read them again."""
+    if table is reviewers:
+        connection.execute(update(venues).where(venues.c.key == venue_key).values(people=_token()))
+
+
 def add_records(connection: Connection, table: Table, venue_key: int, rows: Iterable[tuple[str, str, str]]) -> None:
     """Store (id, names, record) rows, version 1."""
+    _rename(connection, table, venue_key)
     batch: list[dict[str, Any]] = []
     for name, names, record in rows:
         batch.append({"venue_key": venue_key, "id": name, "names": names, "record": record, "version": 1})
@@ -138,11 +155,13 @@ def page_of_records(connection: Connection, table: Table, venue_key: int, after:
     return connection.execute(query).all()
 
 
-def change_record(connection: Connection, table: Table, key: int, names: str, record: str) -> None:
-    """Replace a record and count its version up."""
-    connection.execute(
-        update(table).where(table.c.key == key).values(names=names, record=record, version=table.c.version + 1)
-    )
+def change_record(connection: Connection, table: Table, row: Row[Any], names: str, record: str) -> bool:
+    """Replace a record and count its version up; False where somebody else did so since `row` was read."""
+    if names != row.names:
+        _rename(connection, table, row.venue_key)
+    condition = (table.c.key == row.key) & (table.c.version == row.version)
+    values = {"names": names, "record": record, "version": row.version + 1}
+    return connection.execute(update(table).where(condition).values(**values)).rowcount == 1
 
 
 def pairs_of_record(connection: Connection, table: Table, key: int) -> dict[str, int]:
@@ -154,6 +173,7 @@ def pairs_of_record(connection: Connection, table: Table, key: int) -> dict[str,
     }
 
 
-def remove_record(connection: Connection, table: Table, key: int) -> None:
+def remove_record(connection: Connection, table: Table, row: Row[Any]) -> None:
     """Delete a record; the foreign keys take its facts along."""
-    connection.execute(delete(table).where(table.c.key == key))
+    _rename(connection, table, row.venue_key)
+    connection.execute(delete(table).where(table.c.key == row.key))

@@ -15,7 +15,7 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from matching.errors import Issue
+from matching.errors import Issue, MissingExtraError
 from service.errors import SettingsError, UnavailableError
 from service.store.schema import upgrade
 
@@ -44,7 +44,9 @@ class Store:
     Raises
     ------
     SettingsError
-        A URL that cannot be read, of another database, or in memory.
+        ``invalid-settings``: a URL that cannot be read, of another database, or in memory.
+    MissingExtraError
+        ``missing-extra``: PostgreSQL without its driver.
     """
 
     def __init__(self, url: str, data_dir: Path | None = None, busy_seconds: float = BUSY_SECONDS) -> None:
@@ -60,9 +62,14 @@ class Store:
             )
             _prepare_sqlite(self.engine)
         else:
-            self.engine = create_engine(
-                self._url, pool_pre_ping=True, pool_size=8, max_overflow=24, pool_timeout=BUSY_SECONDS
-            )
+            try:
+                self.engine = create_engine(
+                    self._url, pool_pre_ping=True, pool_size=8, max_overflow=24, pool_timeout=BUSY_SECONDS
+                )
+            except ImportError as error:
+                raise MissingExtraError(
+                    "PostgreSQL needs a driver that is not installed; install revmatch[postgres]", extra="postgres"
+                ) from error
 
     @property
     def url(self) -> str:

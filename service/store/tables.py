@@ -71,8 +71,9 @@ venues = Table(
     metadata,
     _key(),
     Column("id", Text, nullable=False, unique=True),
-    Column("record", Text, nullable=False),  # JSON: name, defaults, domain tables
     Column("version", Integer, nullable=False),
+    Column("people", Text, nullable=False),  # another random text whenever the name of any reviewer changes
+    Column("record", Text, nullable=False),  # JSON: name, defaults, domain tables
     Column("created_at", Float, nullable=False),  # seconds since 1970, UTC, as every time below
 )
 
@@ -89,9 +90,9 @@ def _records(name: str) -> Table:
         _key(),
         _parent("venues"),
         Column("id", Text, nullable=False),
-        Column("names", Text, nullable=False),
-        Column("record", Text, nullable=False),
         Column("version", Integer, nullable=False),
+        Column("names", Text, nullable=False),
+        Column("record", Text, nullable=False),  # last: SQLite reads a row from its beginning
         UniqueConstraint("venue_key", "id"),
     )
 

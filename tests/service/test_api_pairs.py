@@ -61,6 +61,7 @@ def test_b11_a_faulty_csv_names_the_lines_of_the_file(client: FlaskClient, base:
         (5, "reviewer", "ghost"),
         (6, "submission", "p99"),
     ]
+    assert "line 5" in problem["detail"] and "row" not in problem["detail"]
     assert ok(client.get(f"{base}/conflicts"))["items"] == []
 
 

@@ -15,7 +15,7 @@ import structlog
 
 from matching.errors import InvalidVenueError, Issue
 from matching.solvers.base import Status
-from service import handlers, worker
+from service import cluster, handlers, worker
 from service.config import Settings
 from service.errors import StateConflictError
 from service.jobs import DaskJobs, InlineJobs, Jobs
@@ -178,6 +178,7 @@ def test_progress_can_be_read_while_a_plan_runs(store: Store) -> None:
     class Reporting(StandIn):
         def recommend(self, venue: Any, params: Any, *, progress: Any = None) -> Any:
             result = super().recommend(venue, params, progress=progress)
+            wait_for(lambda: handlers.get_plan(services, plans[0])["phase"] == "flow")
             seen.append(handlers.get_plan(services, plans[0]))
             return result
 
@@ -325,8 +326,9 @@ def test_closing_interrupts_what_waits(store: Store) -> None:
     assert state(services, plan) == "interrupted"
 
 
-def test_an_unreachable_scheduler_is_told_by_the_health_check(store: Store) -> None:
+def test_an_unreachable_scheduler_is_told_by_the_health_check(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Plans wait; the operator sees why."""
+    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 1)
     jobs = DaskJobs(store, scheduler="tcp://127.0.0.1:9", interval=0.05)
     services = services_with(store, jobs)
     assert handlers.health(services)["status"] == "ok"

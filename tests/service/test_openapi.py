@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterator
 from dataclasses import fields as dataclass_fields
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -44,6 +46,12 @@ def test_the_document_is_valid_openapi_31(document: dict[str, Any]) -> None:
     """By an independent validator."""
     assert document["openapi"] == "3.1.0"
     validate(document)
+
+
+def test_the_document_names_the_version_of_the_package(document: dict[str, Any]) -> None:
+    """One number, in one place more than wished: kept equal here."""
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert document["info"]["version"] == project["version"]
 
 
 def test_every_route_is_documented(app: Flask, document: dict[str, Any]) -> None:

@@ -235,3 +235,18 @@ def test_b50_uploads_at_once_all_arrive(services: Services) -> None:
         thread.join()
     assert failures == []
     assert len(handlers.list_bids(services, "v", None, 1000)[0]) == 40
+
+
+def test_names_that_change_are_known_at_once(services: Services) -> None:
+    """Names are kept in memory between uploads; a new alias or a reviewer who left must not be missed."""
+    handlers.put_bids(services, "v", [bid("p1", "old-r1")])
+    handlers.put_reviewer(services, "v", "r1", {"aliases": ["older-r1"]}, "*")
+    handlers.put_bids(services, "v", [bid("p2", "older-r1")])
+    with pytest.raises(InvalidVenueError):
+        handlers.put_bids(services, "v", [bid("p2", "old-r1")])
+    handlers.delete_reviewer(services, "v", "r1")
+    handlers.add_reviewers(services, "v", [{"id": "r4", "aliases": ["old-r1"]}])
+    handlers.put_bids(services, "v", [bid("p2", "old-r1")])
+    with pytest.raises(InvalidVenueError):
+        handlers.put_bids(services, "v", [bid("p2", "older-r1")])
+    assert [entry["reviewer"] for entry in handlers.list_bids(services, "v")[0]] == ["r4"]
