@@ -25,7 +25,7 @@ SETTINGS_HELP: Mapping[str, str] = {
     "REVMATCH_TOKEN": "Bearer token every request to /v1 must carry. Default: none",
     "REVMATCH_TOKEN_FILE": "File whose first line is the token; used when REVMATCH_TOKEN is not set. Default: none",
     "REVMATCH_SCHEDULER": "Address of a Dask scheduler, as tcp://scheduler:8786. Default: a local worker process",
-    "REVMATCH_MAX_BODY_BYTES": "Largest request body in bytes, at least 1. Default 67108864 (64 MiB)",
+    "REVMATCH_MAX_BODY_BYTES": "Largest request body in bytes, at least 1. Default 134217728 (128 MiB)",
     "REVMATCH_PAGE_LIMIT": "Most records on one page, at least 1. Default 1000",
     "REVMATCH_PLAN_TIME_LIMIT": "Seconds of wall time after which a plan is stopped, above 0. Default 3600",
 }
@@ -52,7 +52,7 @@ class Settings:
     scheduler : str or None
         REVMATCH_SCHEDULER. Address of a Dask scheduler. Default None: a local cluster of one worker process.
     max_body_bytes : int
-        REVMATCH_MAX_BODY_BYTES. Largest request body, bytes, [1, inf). Default 64 MiB.
+        REVMATCH_MAX_BODY_BYTES. Largest request body, bytes, [1, inf). Default 128 MiB.
     page_limit : int
         REVMATCH_PAGE_LIMIT. Most records on a page, [1, inf). Default 1000.
     plan_time_limit : float
@@ -67,7 +67,7 @@ class Settings:
     port: int = 8300
     token: str | None = field(default=None, repr=False)
     scheduler: str | None = None
-    max_body_bytes: int = 64 * 1024 * 1024
+    max_body_bytes: int = 128 * 1024 * 1024
     page_limit: int = 1000
     plan_time_limit: float = 3600.0
     data_dir: Path = Path(".")

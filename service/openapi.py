@@ -26,7 +26,7 @@ Lists come in pages: follow `next`, or the `Link` header. Single records carry a
 as `If-Match`. A POST may carry an `Idempotency-Key`, so that sending it twice does it once.
 
 Errors are `application/problem+json` (RFC 9457) with a stable `code`; `type` leads to its explanation. A method that \
-a route does not know is answered 405 with `Allow`. The largest body is 64 MiB unless the server says otherwise."""
+a route does not know is answered 405 with `Allow`. The largest body is 128 MiB unless the server says otherwise."""
 
 SHOWN = (400, 401, 403, 404, 409, 412, 413, 415, 422, 428, 500, 503)
 CHALLENGE = {"WWW-Authenticate": {"description": "Bearer.", "schema": {"type": "string"}}}

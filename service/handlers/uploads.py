@@ -79,7 +79,8 @@ def read_upload(
     faults : iterable of Issue
         Found before; their rows are left out.
     shared : bool
-        Whether an address that several people share means all of them (conflicts) or is a fault.
+        For conflicts: an address that several people share means all of them, and several reasons for one pair
+        are all kept. Else both are faults.
     """
     submissions = SubmissionNames(connection, venue_key, (item["submission"] for item in items))
     reviewers = ReviewerNames(connection, venue_key, (item["reviewer"] for item in items))
@@ -102,6 +103,8 @@ def read_upload(
                 continue
             if first[1] == values:
                 repeated += 1
+            elif shared:  # two reasons for one conflict do not contradict each other
+                found[submission, reviewer] = (first[0], tuple(map(_both, first[1], values)))
             else:
                 contradictory[submission, reviewer].append(row)
     for pair, others in contradictory.items():
@@ -133,6 +136,12 @@ def _unresolved(
         reason = f"{item['reviewer']!r} is the address of several people ({several}); name one by id"
         issues.append(Issue(reason, "ambiguous-reference", "reviewer", row, item["reviewer"], source))
     return issues
+
+
+def _both(one: str, other: str) -> str:
+    """Two texts as one, "; " between them, neither twice nor empty."""
+    parts = [part for part in one.split("; ") if part]
+    return "; ".join(parts if not other or other in parts else [*parts, other])
 
 
 def _given(item: Mapping[str, Any], submissions: SubmissionNames, reviewers: ReviewerNames) -> str | None:

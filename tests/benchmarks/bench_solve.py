@@ -9,6 +9,7 @@ Medians of --repeat runs. The instances lie beside the repository or where REVMA
 
 import argparse
 import json
+from functools import partial
 from statistics import median
 from time import perf_counter
 
@@ -58,25 +59,19 @@ def instances(repeat, largest):
     for name, known in expected.items():
         with np.load(SHARED / "data" / "instances" / f"{name}.npz") as data:
             case = {key: data[key] for key in data}
-        scores = case["scores"]
+        scores, demand, load_max, conflicts = (case[key] for key in ("scores", "demand", "load_max", "conflict_idx"))
         load_min = case.get("load_min", np.zeros(scores.shape[1], int))
         ours, solution = timed(
-            lambda: matching.assign(
-                scores, demand=case["demand"], load_max=case["load_max"], load_min=load_min,
-                conflicts=case["conflict_idx"],
-            ),
+            partial(matching.assign, scores, demand=demand, load_max=load_max, load_min=load_min, conflicts=conflicts),
             repeat,
-        )  # fmt: skip
+        )
         theirs, ratio = "-", "-"
         if scores.size <= largest:
-            seconds, _ = timed(
-                lambda: plain_model(scores, case["demand"], case["load_max"], load_min, case["conflict_idx"]), 1
-            )
+            seconds, _ = timed(partial(plain_model, scores, demand, load_max, load_min, conflicts), 1)
             theirs, ratio = f"{seconds:.2f}", f"{seconds / ours:.0f}"
-        off = solution.value - known["total"]
         print(
-            f"{name:<18}{scores.shape[0]:>6} x{scores.shape[1]:>4}{solution.value:>14.4f}{off:>10.0e}{solution.gap:>6.0g}"
-            f"{ours:>8.3f}{theirs:>9}{ratio:>7}"
+            f"{name:<18}{scores.shape[0]:>6} x{scores.shape[1]:>4}{solution.value:>14.4f}"
+            f"{solution.value - known['total']:>10.0e}{solution.gap:>6.0g}{ours:>8.3f}{theirs:>9}{ratio:>7}"
         )
 
 

@@ -286,8 +286,8 @@ def test_b27_versions_of_one_work_count_once():
     venue = Venue((once, often, other), (Submission("p1", "Ranking with bandits", demand=3),))
     affinity = {pair.reviewer: pair.affinity for pair in recommend(venue).assignments}
     assert affinity["r1"] == pytest.approx(affinity["r2"], abs=1e-9) and affinity["r1"] > affinity["r3"]
-    person = Reviewer("r1", publications=(Publication("t", a, a, 2005), Publication("u", b, b, 2024),
-                                          Publication("v", "Notes", "Notes", None), Publication("w", "More", "More", 2099)))  # fmt: skip
+    odd = (Publication("v", "Notes", "Notes", None), Publication("w", "More", "More", 2099))
+    person = Reviewer("r1", publications=(Publication("t", a, a, 2005), Publication("u", b, b, 2024), *odd))
     aging = Venue((person, other), (Submission("old", a, a, demand=2), Submission("new", b, b, demand=2)))
     plan = recommend(aging, Params(recency_half_life=4.0))
     affinity = {pair.submission: pair.affinity for pair in plan.assignments if pair.reviewer == "r1"}

@@ -281,3 +281,15 @@ def test_lists_of_pairs_can_be_emptied(client: FlaskClient, base: str) -> None:
     assert ok(client.delete(f"{base}/bids"))["deleted"] == 0
     for route in ("conflicts", "locks"):
         assert ok(client.delete(f"{base}/{route}"))["deleted"] == 0
+
+
+def test_two_reasons_for_one_conflict_are_both_kept(client: FlaskClient, base: str) -> None:
+    """They do not contradict each other: the pair is barred twice over."""
+    rows = [
+        {"submission": "p1", "reviewer": "r1", "rule": "advisor", "evidence": "thesis"},
+        {"submission": "p1", "reviewer": "r1", "rule": "collaborator", "evidence": "joint grant"},
+        {"submission": "p1", "reviewer": "r1", "rule": "advisor", "evidence": "thesis"},
+    ]
+    ok(client.post(f"{base}/conflicts", json={"conflicts": rows}))
+    (stored,) = ok(client.get(f"{base}/conflicts"))["items"]
+    assert (stored["rule"], stored["evidence"]) == ("advisor; collaborator", "thesis; joint grant")

@@ -1,4 +1,4 @@
-"""Use cases below HTTP: venues, reviewers, submissions, plans, pages, versions."""
+"""Use cases below HTTP: venues, reviewers, submissions, pages, versions."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 
-from matching.errors import InputError, InvalidParamsError, InvalidVenueError, Issue
+from matching.errors import InputError, InvalidVenueError
 from service import handlers
 from service.config import Settings
 from service.errors import (
     IdempotencyError,
     NotFoundError,
-    NotReadyError,
     PreconditionFailedError,
     PreconditionRequiredError,
     StateConflictError,
@@ -265,117 +264,6 @@ def test_a_dry_run_answers_as_usual_and_stores_nothing(services: Services) -> No
     handlers.delete_venue(services, "v", dry_run=True)
     assert handlers.get_venue(services, "v") == before
     assert handlers.get_reviewer(services, "v", "r1")["load_max"] is None
-
-
-def test_a_plan_needs_somebody_and_something(services: Services) -> None:
-    """Said at once, not by a job that fails."""
-    with pytest.raises(NotReadyError, match="no submissions and no reviewers"):
-        handlers.create_plan(services, "v", {})
-    assert handlers.list_plans(services, "v") == ([], None)
-
-
-def test_faulty_options_are_refused_before_a_plan_is_queued(services: Services) -> None:
-    """A weight for a signal that was never uploaded is a typing error."""
-    fill(services)
-    with pytest.raises(InvalidParamsError, match="objective"):
-        handlers.create_plan(services, "v", {"objective": "best"})
-    with pytest.raises(InvalidParamsError, match="no signal 'tmps'"):
-        handlers.create_plan(services, "v", {"weights": {"tmps": 1.0}})
-    with pytest.raises(InvalidVenueError) as caught:
-        handlers.create_plan(services, "v", {}, [{"submission": "p1", "reviewer": "ghost"}])
-    assert (caught.value.issues[0].row, caught.value.issues[0].source) == (0, "locks")
-    assert handlers.list_plans(services, "v") == ([], None)
-
-
-def test_locks_of_one_plan_join_those_of_the_venue(services: Services) -> None:
-    """And leave no trace in the venue."""
-    fill(services)
-    handlers.put_locks(services, "v", [{"submission": "p1", "reviewer": "r1"}])
-    handlers.create_plan(
-        services, "v", {}, [{"submission": "p1", "reviewer": "r1"}, {"submission": " P2", "reviewer": "r2"}]
-    )
-    venue, _ = services.engine.asked[0]  # type: ignore[union-attr]
-    assert [(lock.submission, lock.reviewer) for lock in venue.locks] == [("p1", "r1"), ("p2", "r2")]
-    assert len(handlers.list_locks(services, "v")[0]) == 1
-
-
-def test_results_come_by_page_and_by_side(services: Services) -> None:
-    """Chairs look at one submission, reviewers at their own list."""
-    fill(services)
-    plan = handlers.create_plan(services, "v", {})["id"]
-    first, cursor = handlers.plan_assignments(services, plan, limit=1)
-    second, end = handlers.plan_assignments(services, plan, cursor=cursor, limit=1)
-    assert [entry["submission"] for entry in first + second] == ["p1", "p2"]
-    assert end is None
-    assert first[0] == {
-        "submission": "p1", "reviewer": "r1", "affinity": 0.5, "locked": False, "reasons": ["near"],
-        "parts": [{"signal": "text", "value": 0.5, "used": 0.5, "weight": 1.0, "contribution": 0.5}],
-    }  # fmt: skip
-    assert len(handlers.plan_assignments(services, plan, reviewer="r1")[0]) == 2
-    assert handlers.plan_assignments(services, plan, submission="p2", reviewer="r2") == ([], None)
-    assert [entry["rank"] for entry in handlers.plan_alternates(services, plan, "p1")[0]] == [1]
-    certificate = handlers.plan_certificate(services, plan)
-    assert certificate["certificate"]["submission_prices"] == {"p1": 0.5, "p2": 0.5}
-    assert certificate["bound"] == 1.0
-    assert handlers.plan_diagnosis(services, plan)["diagnosis"] == {}
-
-
-def test_a_pair_is_explained_whether_assigned_or_not(services: Services) -> None:
-    """ "Why not this person?" is asked as often as "why this one?"."""
-    fill(services)
-    plan = handlers.create_plan(services, "v", {})["id"]
-
-    def explain(**names: Any) -> Any:
-        return handlers.plan_explanations(services, plan, **names)["items"]
-
-    assert [(entry["reviewer"], entry["assigned"]) for entry in explain(submission="p1")] == [("r1", True)]
-    assert len(explain(reviewer="r1")) == 2
-    assert explain(reviewer="r3") == []
-    alternate = explain(submission="p1", reviewer="r2")[0]
-    assert (alternate["assigned"], alternate["alternate"]["rank"], alternate["affinity"]) == (False, 1, 0.25)
-    assert explain(submission="p1", reviewer="r3")[0]["alternate"] is None
-    with pytest.raises(NotFoundError):
-        explain(submission="p1", reviewer="ghost")
-    with pytest.raises(InputError):
-        explain()
-
-
-def test_results_of_a_plan_that_has_none_are_a_conflict_of_state(services: Services) -> None:
-    """409 says "not now", 404 would say "never"."""
-    fill(services)
-    services.jobs.paused = True  # type: ignore[attr-defined]
-    plan = handlers.create_plan(services, "v", {})["id"]
-    for read in (handlers.plan_assignments, handlers.plan_alternates, handlers.plan_diagnosis):
-        with pytest.raises(StateConflictError, match="queued"):
-            read(services, plan)
-        with pytest.raises(NotFoundError):
-            read(services, "nobody")
-
-
-def test_readiness_shows_what_the_engine_finds(services: Services) -> None:
-    """Notices keep their words and get a severity."""
-    fill(services)
-    answer = handlers.readiness(services, "v", {"rng": 1})
-    assert answer["ready"] is True
-    assert answer["counts"] == {"reviewers": 3, "submissions": 2}
-    assert answer["items"] == [
-        {
-            "code": "no-text", "message": "p1 has no text", "submissions": ["p1"], "reviewers": [], "data": {},
-            "severity": "warning",
-        }
-    ]  # fmt: skip
-
-
-def test_faults_of_stored_records_are_items_of_readiness(store: Store) -> None:
-    """A chair asks what is wrong and gets a list, not an error."""
-    issue = Issue("load_min 3 is above load_max 2", "contradiction", "load_min", 0, 3, "reviewers")
-    engine = StandIn(error=InvalidVenueError(issues=[issue]))
-    services = Services(Settings(), store, InlineJobs(store), engine)
-    handlers.create_venue(services, {"id": "v"})
-    fill(services)
-    answer = handlers.readiness(services, "v")
-    assert answer["ready"] is False
-    assert [(item["severity"], item["reviewers"]) for item in answer["items"]] == [("error", ["r1"])]
 
 
 def test_one_key_gives_one_answer(services: Services) -> None:

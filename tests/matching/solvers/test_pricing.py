@@ -69,7 +69,7 @@ def test_real_instances_reach_the_recorded_totals_with_gap_0(name):
             data["scores"],
             demand=data["demand"],
             load_max=data["load_max"],
-            load_min=data["load_min"] if "load_min" in data else None,
+            load_min=data.get("load_min"),
             conflicts=data["conflict_idx"],
         )
     assert solution.status == "optimal"
