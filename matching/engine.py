@@ -151,7 +151,7 @@ def recommend(
     SolverError, AuditError
         See `assign`.
     """
-    params = params or Params()
+    params = _checked(venue, params)
     tell = progress or (lambda report: None)
     begin = perf_counter()
     tell(Progress("scores", 0.0))
@@ -183,7 +183,7 @@ def readiness(venue: Venue, params: Params | None = None) -> dict[str, Any]:
     InvalidVenueError, InvalidParamsError
         As `recommend` would.
     """
-    params = params or Params()
+    params = _checked(venue, params)
     resolved, conflicts = _prepare(venue, params)
     signals = signals_of(resolved, params)
     problem = AssignmentProblem.of(
@@ -239,15 +239,24 @@ def readiness(venue: Venue, params: Params | None = None) -> dict[str, Any]:
     }
 
 
+def _checked(venue: Venue, params: Params | None) -> Params:
+    """`params` or the defaults; other types are refused by name before they fail somewhere deep."""
+    if not isinstance(venue, Venue):
+        raise InvalidVenueError(f"the venue must be a matching.Venue, not {type(venue).__name__}")
+    if params is not None and not isinstance(params, Params):
+        raise InvalidParamsError(f"params must be matching.Params, not {type(params).__name__}")
+    return params or Params()
+
+
 def input_hash(venue: Venue, params: Params) -> str:
     """SHA-256 over everything a run depends on, as 64 hexadecimal digits; the order of records changes nothing."""
 
     def canonical(value: Any) -> Any:
-        return json.dumps(plain(value), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+        return json.dumps(plain(value), sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=repr)
 
     digest = hashlib.sha256()
     for records in (venue.reviewers, venue.submissions, venue.bids, venue.conflicts, venue.locks):
-        for line in sorted(canonical(_fields(record)) for record in records):
+        for line in sorted(canonical(_unordered(_fields(record))) for record in records):
             digest.update(line.encode("utf-8", "surrogatepass") + b"\n")
         digest.update(b"\x1d")
     for table in sorted(venue.scores, key=lambda entry: entry.name):
@@ -256,6 +265,16 @@ def input_hash(venue: Venue, params: Params) -> str:
     rest = [venue.demand, venue.load_max, venue.load_min, dict(venue.domain_aliases), sorted(venue.free_mail)]
     digest.update(canonical([rest, params.to_dict()]).encode("utf-8", "surrogatepass"))
     return digest.hexdigest()
+
+
+def _unordered(record: Any) -> Any:
+    """A record's fields with those lists sorted whose order says nothing; areas and authors keep theirs."""
+    for name in ("publications", "emails", "aliases", "keywords", "affiliations", "conflict_domains"):
+        if isinstance(record.get(name), list):
+            record[name] = sorted(
+                record[name], key=lambda entry: json.dumps(plain(entry), sort_keys=True, default=repr)
+            )
+    return record
 
 
 def _fields(record: Any) -> Any:
@@ -381,13 +400,14 @@ def _plan(
                 "reasons-on-request", f"{len(solution.pairs)} pairs are too many to write reasons for; parts are kept."
             )
         )
-    missing = int(solution.unfilled.sum() + solution.below_min.sum())
+    has_plan = solution.status != Status.LIMIT_WITHOUT_PLAN
+    missing = int(solution.unfilled.sum() + solution.below_min.sum()) if has_plan else 0
     certificate = Certificate(
         dict(zip(names.submissions, solution.submission_prices.tolist())),
         dict(zip(names.reviewers, solution.reviewer_prices.tolist())),
         solution.penalty,
         missing,
-        audit.clean,
+        audit.clean and has_plan,
     )
     return AssignmentPlan(
         status=solution.status,

@@ -23,9 +23,18 @@ def check_pairs(pairs: ArrayLike | None, shape: tuple[int, int], name: str) -> P
     """
     if pairs is None:
         return np.empty((0, 2), dtype=np.int64)
-    array = np.asarray(pairs)
+    if isinstance(pairs, set | frozenset):
+        pairs = sorted(pairs)
+    try:
+        array = np.asarray(pairs)
+    except ValueError as error:
+        raise InvalidProblemError(f"{name} must have shape (n, 2): {error}") from error
     if array.size == 0:
         return np.empty((0, 2), dtype=np.int64)
+    if isinstance(pairs, list | tuple) and any(
+        isinstance(at, bool) for pair in pairs if isinstance(pair, list | tuple) for at in pair
+    ):
+        raise InvalidProblemError(f"{name} must hold integers; true and false are none")
     if array.ndim != 2 or array.shape[1] != 2:
         raise InvalidProblemError(
             f"{name} must have shape (n, 2), one (submission, reviewer) pair a row; got {array.shape}"

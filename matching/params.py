@@ -16,6 +16,9 @@ __all__ = ["OBJECTIVES", "Params"]
 OBJECTIVES = ("total",)
 """Names of the objectives the engine knows."""
 
+MOST_WEIGHT = 1e6
+MOST_DEFAULT = 1e9  # also of an imported score; sums stay far inside single precision
+
 DEFAULT_WEIGHTS: Mapping[str, float] = MappingProxyType({"text": 1.0, "areas": 0.1, "bids": 0.25})
 """Weights of the built-in signals; an imported table that is not named weighs 1."""
 
@@ -33,11 +36,11 @@ class Params:
     objective : str
         One of OBJECTIVES. Default "total".
     weights : mapping of str to float
-        Signal -> weight, [0, inf), no unit. Signals not named keep their default (DEFAULT_WEIGHTS; imported
+        Signal -> weight, [0, 1e6], no unit. Signals not named keep their default (DEFAULT_WEIGHTS; imported
         tables 1). A name that is no signal of the venue is an error.
     defaults : mapping of str to float or None
-        Signal -> value used for pairs it says nothing about; None leaves them unknown. Unset: text the mean of
-        the known pairs, areas and bids 0, imported tables their own default.
+        Signal -> value used for pairs it says nothing about, [-1e9, 1e9]; None leaves them unknown. Unset:
+        text the mean of the known pairs, areas and bids 0, imported tables their own default.
     allow_unknown : bool
         Whether pairs no signal says anything about may be assigned. Default True.
     allow_zero : bool
@@ -77,6 +80,10 @@ class Params:
 
     def __post_init__(self) -> None:
         issues: list[Issue] = []
+        for entry in fields(self):
+            value = getattr(self, entry.name)
+            if hasattr(value, "item") and hasattr(value, "dtype") and getattr(value, "ndim", 1) == 0:
+                object.__setattr__(self, entry.name, value.item())  # a number out of an array is a number
 
         def fault(name: str, reason: str, value: Any) -> None:
             issues.append(Issue(reason, "out-of-range", name, value=value, source="params"))
@@ -100,16 +107,14 @@ class Params:
             fault("objective", f"must be one of {', '.join(OBJECTIVES)}", self.objective)
         if not isinstance(self.scorer, str):
             fault("scorer", "must be the name of a text scorer", self.scorer)
-        for name, lower in (("weights", 0.0), ("defaults", -math.inf)):
+        for name, low, high in (("weights", 0.0, MOST_WEIGHT), ("defaults", -MOST_DEFAULT, MOST_DEFAULT)):
             table = getattr(self, name)
             if not isinstance(table, Mapping):
                 fault(name, "must map signal names to numbers", table)
                 continue
             for signal, value in table.items():
-                if not (value is None and name == "defaults") and not (_is_number(value) and value >= lower):
-                    fault(
-                        f"{name}.{signal}", "must be a finite number" + (" of at least 0" if lower == 0 else ""), value
-                    )
+                if not (value is None and name == "defaults") and not (_is_number(value) and low <= value <= high):
+                    fault(f"{name}.{signal}", f"must be a number between {low:g} and {high:g}", value)
             object.__setattr__(self, name, MappingProxyType(dict(table)))
         if issues:
             raise InvalidParamsError(issues=issues)

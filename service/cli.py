@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
+import stat
 import sys
 import tempfile
 import tomllib
@@ -20,7 +22,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from matching.errors import InputError, MatchingError
+from matching.errors import AuditError, InputError, MatchingError, SolverError
 
 if TYPE_CHECKING:
     from matching.notices import Notice
@@ -32,7 +34,8 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 INPUT_ERROR = 2  # exit status: the input is not valid, nothing was written
-INFEASIBLE = 3  # exit status: no full plan exists, or none within the limit; what there is was written
+INFEASIBLE = 3  # exit status: no full plan exists, or none was found within the limit; what there is was written
+ENGINE_FAILED = 4  # exit status: the solver or the audit failed; nothing was written
 ISSUES_SHOWN = 50
 NOTICES_SHOWN = 12
 
@@ -54,6 +57,9 @@ PHASES = {
 @click.version_option(package_name="revmatch", message="revmatch %(version)s")
 def main() -> None:
     """Reviewer assignment with proof: profiles and abstracts in, an audited plan with reasons out."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a name the terminal cannot show is no reason to stop
 
 
 @main.command()
@@ -77,7 +83,7 @@ def demo(seed: int, only: tuple[str, ...]) -> None:
             raise click.BadParameter(f"no submission has the id {', '.join(unknown)}", param_hint="--only")
         with _bar() as report:
             plan = recommend(venue, Params(weights={"areas": 0.0}, rng=seed), progress=report)
-        console = Console()
+        console = _Console()
         _print_pairs(console, venue, plan, set(only))
         _print_summary(console, plan, plan.notices)
         areas = {submission.id: set(submission.areas) for submission in venue.submissions}
@@ -129,8 +135,8 @@ def plan(
 ) -> None:
     """Plan the venue in FOLDER: a revmatch bundle or an OpenReview expertise dataset, or a zip of either.
 
-    Exit status: 0 full plan, 2 the input is not valid (nothing is written), 3 no full plan (the fullest one
-    and the diagnosis are written).
+    Exit status: 0 full plan; 2 the input is not valid, nothing is written; 3 no full plan exists or none was
+    found within the limit, and what there is is written with the diagnosis; 4 the engine failed.
     """
     with _faults_told():
         from matching.engine import recommend
@@ -140,12 +146,14 @@ def plan(
         for target in (out, csv_file):
             if target is not None and not target.resolve().parent.is_dir():
                 raise click.BadParameter(f"there is no folder {target.resolve().parent}", param_hint="--out/--csv")
+        if out is not None and csv_file is not None and out.resolve() == csv_file.resolve():
+            raise click.BadParameter("names the same file as --out", param_hint="--csv")
         venue, notices = read_folder(folder)
         with _bar(hidden=quiet) as report:
             found = recommend(venue, params, progress=report)
         _write_plan(found, venue, out, csv_file, spreadsheet)
         if not quiet:
-            _print_summary(Console(), found, (*notices, *found.notices))
+            _print_summary(_Console(), found, (*notices, *found.notices))
             for target in (out, csv_file):
                 if target is not None:
                     click.echo(f"written: {target}")
@@ -172,7 +180,8 @@ def _params(params_file: Path | None, weights: tuple[str, ...], options: dict[st
             value = float("nan")
         if not equals or not signal or value != value:
             raise click.BadParameter(f"{item!r} is not SIGNAL=NUMBER", param_hint="--weight")
-        named.setdefault("weights", {})[signal] = value
+        if isinstance(named.setdefault("weights", {}), dict):  # what else a file may say, Params refuses
+            named["weights"][signal] = value
     named.update({name: value for name, value in options.items() if value is not None})
     return Params.from_mapping(named)
 
@@ -189,8 +198,12 @@ def _write_plan(
 
 
 def _write(target: Path, data: bytes) -> None:
-    """All or nothing: a reader never sees half a plan."""
-    handle, name = tempfile.mkstemp(dir=target.resolve().parent, prefix=f".{target.name}.")
+    """All or nothing: a reader never sees half a plan. Links are followed; pipes and devices are written into."""
+    target = target.resolve()
+    if target.exists() and not stat.S_ISREG(target.stat().st_mode):
+        target.write_bytes(data)
+        return
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.write(data)
@@ -219,13 +232,20 @@ def serve(host: str | None, port: int | None, database: str | None) -> None:
         run(host=host, port=port, database_url=database)
 
 
+class _Console(Console):
+    """A console that leaves a reader who has seen enough to `_faults_told`."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 @contextmanager
 def _faults_told() -> Iterator[None]:
     """Every error of ours as one readable message on standard error, with every fault listed."""
     try:
         yield
     except MatchingError as error:
-        console = Console(stderr=True)
+        console = _Console(stderr=True)
         console.print(f"[bold red]{escape(error.title)}[/] [dim]({error.code})[/]")
         issues = error.issues if isinstance(error, InputError) else ()
         for issue in issues[:ISSUES_SHOWN]:
@@ -234,13 +254,13 @@ def _faults_told() -> Iterator[None]:
             console.print(f"  and {len(issues) - ISSUES_SHOWN} more")
         if not issues:
             console.print(f"  {escape(error.detail)}", highlight=False)
-        sys.exit(INPUT_ERROR)
+        sys.exit(ENGINE_FAILED if isinstance(error, SolverError | AuditError) else INPUT_ERROR)
     except BrokenPipeError:
         # the reader (head, less) has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except OSError as error:
-        Console(stderr=True).print(f"[bold red]{escape(str(error))}[/]", highlight=False)
+        _Console(stderr=True).print(f"[bold red]{escape(str(error))}[/]", highlight=False)
         sys.exit(INPUT_ERROR)
 
 
@@ -297,7 +317,7 @@ def _print_pairs(console: Console, venue: Venue, found: AssignmentPlan, only: se
 def _print_summary(console: Console, found: AssignmentPlan, notices: tuple[Notice, ...]) -> None:
     report = found.report
     totals, loads = report["totals"], report["loads"]
-    proof = "audited: the bound was recomputed without a solver" if found.certificate.audited else "not audited"
+    proof = "audited: the bound was recomputed without a solver" if found.certificate.audited else "nothing is proven"
     style = {"optimal": "bold green", "feasible_at_limit": "bold yellow"}.get(str(found.status), "bold red")
     lines = [
         f"[{style}]{found.status}[/]   {totals['reviews_assigned']} of {totals['reviews_needed']} reviews assigned to "

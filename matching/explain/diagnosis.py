@@ -43,28 +43,38 @@ def capacity_of(problem: AssignmentProblem) -> dict[str, Any]:
     dict
         ``needed``, ``available``, ``shortfall`` (reviews, int), ``sentence``, and ``load_max_that_suffices``:
         the smallest limit which, given to everyone who takes reviews at all, covers the need by count; None
-        without a shortfall or without such people.
+        without a shortfall or where no limit does. Nobody can give more than one review to a submission.
     """
-    needed, available = int(problem.demand.sum()), int(problem.load_max.sum())
-    shortfall = max(0, needed - available)
-    able = int((problem.load_max > 0).sum())
     wanting = int((problem.demand > 0).sum())
-    each = needed / wanting if wanting else 0
-    per = f"{wanting} submissions x {each:g} reviews" if float(each).is_integer() else f"{wanting} submissions in all"
-    sentence = f"{per} = {needed} reviews needed; {able} reviewers can give {available}" + (
-        f"; short by {shortfall}." if shortfall else "."
-    )
+    limits = np.minimum(problem.load_max, wanting)
+    needed, available = int(problem.demand.sum()), int(limits.sum())
+    shortfall = max(0, needed - available)
+    able = limits[limits > 0]
+    each = problem.demand[problem.demand > 0]
+    if wanting and (each == each[0]).all():
+        what = f"{_some(wanting, 'submission')} x {_some(int(each[0]), 'review')} = {_some(needed, 'review')} needed"
+    else:
+        what = f"{_some(wanting, 'submission')} need {_some(needed, 'review')} in all"
+    sentence = f"{what}; {_some(able.size, 'reviewer')} can give {available}"
     enough = None
-    if shortfall and able:
-        limit = int(-(-needed // able))
-        while np.maximum(problem.load_max[problem.load_max > 0], limit).sum() < needed:
-            limit += 1
-        while limit > 1 and np.maximum(problem.load_max[problem.load_max > 0], limit - 1).sum() >= needed:
-            limit -= 1
-        enough = limit
-        sentence += f" A load_max of {enough} for these reviewers would close it by count."
-    elif shortfall:
-        sentence += " Every reviewer has a load_max of 0; raise it for some, or invite more people."
+    if shortfall:
+        sentence += f"; short by {shortfall}."
+        if able.size * wanting >= needed:
+            low, high = 1, wanting
+            while low < high:
+                middle = (low + high) // 2
+                if np.maximum(able, middle).sum() >= needed:
+                    high = middle
+                else:
+                    low = middle + 1
+            enough = low
+            sentence += f" A load_max of {enough} for these reviewers would close it by count."
+        elif able.size:
+            sentence += " No load_max closes it: a person gives a submission at most one review. Invite more people."
+        else:
+            sentence += " Every reviewer has a load_max of 0; raise it for some, or invite more people."
+    else:
+        sentence += "."
     return {
         "needed": needed,
         "available": available,

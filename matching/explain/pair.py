@@ -6,20 +6,22 @@ areas both name, a bid, an imported score. The numbers behind them are the pair'
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from matching.plan.plan import ScorePart
 from matching.profiles.resolve import ResolvedVenue
-from matching.profiles.text import reviewer_documents, submission_text, tokens
+from matching.profiles.text import matched_forms, reviewer_documents, submission_text, tokens
 
 __all__ = ["Explainer"]
 
 TERMS_SHOWN = 5  # shared words named in a reason
 COMMON_SHARE = 0.5  # a word in more than this share of the submissions tells nothing about a pair
-_WORD = re.compile(r"\w[\w'-]*\w|\w")
+SHORTEST_PART = 4  # letters of a word that may stand for its longer forms ("graph" for "graphs")
+
+Forms = Mapping[str, tuple[str, ...]]
+"""Form in which words match -> the words of a text that have it."""
 
 
 class Explainer:
@@ -37,9 +39,9 @@ class Explainer:
         self._spread: Counter[str] | None = None
 
     def shared_terms(self, row: int, col: int, limit: int = TERMS_SHOWN) -> tuple[str, ...]:
-        """Words of the submission whose stems also occur in the reviewer's nearest document, rarest first.
+        """Words that stand in the submission and in the reviewer's nearest document, rarest first, lower case.
 
-        Each is spelled as in the submission; a form of it stands in the document.
+        A word counts where it stands as itself in both, or where one text has a longer form of it.
         """
         return self._nearest(row, col)[1][:limit]
 
@@ -64,6 +66,8 @@ class Explainer:
                     out.append("shared terms: " + ", ".join(terms[:TERMS_SHOWN]))
                 if title:
                     out.append(f"nearest publication: {title}")
+                if not terms and not title:
+                    out.append(f"text fit {text.value:.2f}, by related words only")
         common = _common(submission.areas, reviewer.areas)
         areas = by_name.get("areas")
         if common and areas is not None and areas.weight > 0:
@@ -81,16 +85,17 @@ class Explainer:
     def _nearest(self, row: int, col: int) -> tuple[str | None, tuple[str, ...]]:
         words = self._submission_words(row)
         spread = self._counts()
-        common = COMMON_SHARE * len(self._resolved.submissions)
-        best: tuple[float, str | None, tuple[str, ...]] = (0.0, None, ())
-        for title, stems in self._documents(col):
-            both = [stem for stem in words if stem in stems]
-            weight = sum(1.0 / (1 + spread[stem]) for stem in both)
-            if weight > best[0]:
-                rare = sorted((spread[stem], words[stem].casefold(), words[stem]) for stem in both)
-                told = tuple(word for count, _, word in rare if count <= max(common, 1.0))
-                best = (weight, title, told)
-        return best[1], best[2]
+        common = max(1.0, COMMON_SHARE * len(self._resolved.submissions))
+        # ties go to the title, so that the order of a profile changes nothing
+        best: tuple[float, str, tuple[str, ...]] = (0.0, "", ())
+        for title, theirs in self._documents(col):
+            both = [stem for stem in words if stem in theirs]
+            weight = sum(1.0 / (1 + spread[stem]) for stem in sorted(both))
+            if weight > best[0] or (weight == best[0] and both and title < best[1]):
+                rare = sorted((spread[stem], stem) for stem in both if spread[stem] <= common)
+                told = dict.fromkeys(filter(None, (_shared_word(words[stem], theirs[stem]) for _, stem in rare)))
+                best = (weight, title, tuple(told))
+        return best[1] or None, best[2]
 
     def _counts(self) -> Counter[str]:
         """In how many submissions each stem occurs."""
@@ -100,21 +105,28 @@ class Explainer:
             )
         return self._spread
 
-    def _words_of_submission(self, row: int) -> dict[str, str]:
-        """Stem -> the word as it stands in the submission, first occurrence."""
-        found: dict[str, str] = {}
-        for word in _WORD.findall(submission_text(self._resolved.submissions[row])):
-            for stem in tokens(word):
-                found.setdefault(stem, word)
-        return found
+    def _words_of_submission(self, row: int) -> Forms:
+        return matched_forms(submission_text(self._resolved.submissions[row]))
 
-    def _documents_of(self, col: int) -> list[tuple[str | None, frozenset[str]]]:
-        """(title, stems) of each document of a reviewer; no title for keywords."""
-        found: list[tuple[str | None, frozenset[str]]] = []
-        for document in reviewer_documents(self._resolved.reviewers[col]):
-            title = document.publication.title.strip() if document.publication else ""
-            found.append((title or None, frozenset(tokens(document.text))))
-        return found
+    def _documents_of(self, col: int) -> list[tuple[str, Forms]]:
+        """(title, words) of each document of a reviewer; no title for keywords."""
+        return [
+            (document.publication.title.strip() if document.publication else "", matched_forms(document.text))
+            for document in reviewer_documents(self._resolved.reviewers[col])
+        ]
+
+
+def _shared_word(ours: Sequence[str], theirs: Sequence[str]) -> str | None:
+    """A word that can be found in both texts, None where only the stems agree ("marine", "marinating")."""
+    for word in ours:
+        if word in theirs:
+            return word
+    for word in ours:
+        for other in theirs:
+            short, long = sorted((word, other), key=len)
+            if len(short) >= SHORTEST_PART and long.startswith(short):
+                return short
+    return None
 
 
 def _common(left: Sequence[str], right: Sequence[str]) -> list[str]:

@@ -93,6 +93,8 @@ def audit(problem: AssignmentProblem, solution: Solution) -> AuditReport:
     if not chosen.contains(problem.locked[:, 0], problem.locked[:, 1]).all():
         faults.append("a locked pair is missing")
 
+    if not _finite(faults, solution):
+        return AuditReport(False, tuple(faults), np.nan, np.nan, np.nan, 0, 0, 0, time.perf_counter() - begin)
     received = np.bincount(pairs[:, 0], minlength=n_submissions)
     carried = np.bincount(pairs[:, 1], minlength=n_reviewers)
     _expect(
@@ -119,16 +121,22 @@ def audit(problem: AssignmentProblem, solution: Solution) -> AuditReport:
     value = float(np.nansum(score))
     _agree(faults, "value", value, solution.value)
 
+    if missing and min(solution.submission_prices.min(initial=0), solution.reviewer_prices.min(initial=0)) < (
+        -solution.penalty * (1 + RELATIVE)
+    ):
+        faults.append("a price lies below minus the penalty, so the bound does not hold for plans that miss reviews")
     proof = _Proof(problem, solution, chosen)
-    bound = proof.bound(missing)
+    bound = proof.bound(short)
     gap = bound - value
     slack = RELATIVE * max(1.0, abs(value))
     if gap < -slack:
         faults.append(f"the value {value} is above the recomputed bound {bound}: the prices prove nothing")
     gap = 0.0 if gap <= slack else gap
-    if np.isfinite(solution.bound) and bound > solution.bound + slack:
+    if abs(solution.gap - max(0.0, solution.bound - solution.value)) > slack:
+        faults.append(f"the stated gap {solution.gap} is not what bound and value leave")
+    if bound > solution.bound + slack:
         faults.append(f"the recomputed bound {bound} is above the stated one {solution.bound}")
-    if solution.status in (Status.OPTIMAL, Status.INFEASIBLE) and gap > solution.gap + slack:
+    if gap > solution.gap + slack:
         faults.append(f"the recomputed gap {gap} is above the stated one {solution.gap}")
     if solution.status in (Status.OPTIMAL, Status.INFEASIBLE) and proof.improving:
         faults.append(f"{proof.improving} pairs outside the plan exceed their prices")
@@ -164,7 +172,8 @@ class _Proof:
         self.open_rows, self.open_cols = self.demand > 0, self.load_max > 0
         self.improving = 0
 
-    def bound(self, missing: int) -> float:
+    def bound(self, short: IntArray) -> float:
+        """The bound for plans that miss as many reviews as this one; `short` counts those below load_min."""
         scores = self.problem.scores
         largest = 1.0
         total = 0.0
@@ -199,13 +208,15 @@ class _Proof:
                 outside = ~self.chosen.contains(pair_rows[above], pair_cols[above])
                 self.improving += int(outside.sum())
         held = self.problem.locked
+        below = np.maximum(-self.w, 0.0)
+        unfilled, penalty = self.solution.unfilled, self.solution.penalty
+        # demand * u + penalty * unfilled, with the two huge and opposite numbers taken together first
         return float(
             np.nansum(scores.values(held[:, 0], held[:, 1]))
-            + np.where(self.open_rows, self.demand * self.u, 0.0).sum()
+            + np.where(self.open_rows, (self.demand - unfilled) * self.u + unfilled * (self.u + penalty), 0.0).sum()
             + np.where(self.open_cols, self.load_max * np.maximum(self.w, 0.0), 0.0).sum()
-            - (self.load_min * np.maximum(-self.w, 0.0)).sum()
+            + (short * (penalty - below) - (self.load_min - short) * below).sum()
             + total
-            + self.solution.penalty * missing
         )
 
     def missing_bound(self) -> int:
@@ -238,6 +249,18 @@ class _Proof:
 def _levels(prices: FloatArray, penalty: float, room: NDArray[np.bool_]) -> IntArray:
     level = np.clip(np.rint(np.where(room, prices, penalty) / penalty), -1, 1).astype(np.int64)
     return np.where(room, level, 1)
+
+
+def _finite(faults: list[str], solution: Solution) -> bool:
+    """Whether every number of a solution is one; a comparison with NaN would let anything pass."""
+    numbers = {name: getattr(solution, name) for name in ("value", "bound", "gap", "penalty")}
+    arrays = {name: getattr(solution, name) for name in ("submission_prices", "reviewer_prices")}
+    for name, value in {**numbers, **arrays}.items():
+        if not np.isfinite(value).all():
+            faults.append(f"{name} is not finite")
+    if solution.penalty < 0 or solution.gap < 0:
+        faults.append("a penalty or a gap is negative")
+    return not faults or all("finite" not in fault and "negative" not in fault for fault in faults)
 
 
 def _expect(faults: list[str], good: NDArray[np.bool_], line: str, what: str) -> None:

@@ -90,7 +90,11 @@ class Certificate:
     """Numbers from which a reader without a solver recomputes the bound.
 
     ``bound = sum(demand * u) + sum(load_max * max(w, 0)) - sum(load_min * max(-w, 0))
-    + sum over lawful pairs of max(0, affinity - u - w) + penalty * missing``.
+    + sum over lawful pairs of max(0, affinity - u - w) + penalty * missing + affinity of the locked pairs``,
+
+    where locked pairs are taken out of demand, load_max, load_min (down to 0) and the lawful pairs first, and
+    lines with no demand or no load left take no part. Weak duality makes this a bound for any numbers u and w;
+    with missing reviews none may lie below -penalty. `matching.plan.audit` is this formula as code.
 
     Attributes
     ----------

@@ -11,6 +11,7 @@ import numpy as np
 
 from matching.errors import Issue
 from matching.notices import Notice
+from matching.params import MOST_DEFAULT
 from matching.profiles.records import check_type
 from matching.profiles.references import References
 from matching.profiles.venue import BID_VALUES, Bid, ImportedScores
@@ -103,13 +104,14 @@ def resolve_scores(tables: Sequence[Any], references: References) -> tuple[Resol
         if faults:
             continue
         source = f"scores:{table.name}"
-        bad = np.flatnonzero(~np.isfinite(table.values))
+        bad = np.flatnonzero(~(np.abs(table.values) <= MOST_DEFAULT))
         references.issues += _capped(
             [
                 Issue(
                     f"score of submission {table.submissions[at]!r}, reviewer {table.reviewers[at]!r} is "
-                    f"{table.values[at]}; a score is a finite number, and a pair without one is left out",
-                    "not-finite",
+                    f"{table.values[at]}; a score is a number of at most {MOST_DEFAULT:g}, and a pair without one is "
+                    "left out",
+                    "not-finite" if not np.isfinite(table.values[at]) else "out-of-range",
                     "value",
                     at,
                     str(table.values[at]),
@@ -140,7 +142,9 @@ def _table_issues(table: ImportedScores, number: int, seen: dict[str, int]) -> l
         reason = f"name {name!r} is given twice, at tables {seen[name]} and {number}"
         found.append(("name", name, reason, "duplicate-id"))
     if default is not None and not _is_finite(default):
-        found.append(("default", default, "default must be a finite number or null", "not-finite"))
+        found.append(
+            ("default", default, f"default must be null or a number of at most {MOST_DEFAULT:g}", "not-finite")
+        )
     lists = table.submissions, table.reviewers
     if (
         not all(isinstance(names, tuple) and len(names) == table.values.size for names in lists)
@@ -251,4 +255,4 @@ def _capped(issues: list[Issue], count: int) -> list[Issue]:
 
 def _is_finite(value: Any) -> bool:
     number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    return number and math.isfinite(value)
+    return number and math.isfinite(value) and abs(value) <= MOST_DEFAULT

@@ -31,6 +31,7 @@ __all__ = [
 ]
 
 FIRST_YEAR = 1900  # a publication year before it is taken for a typing error
+LONGEST_WORD = 100  # letters; longer ones match as they are
 STEMS_KEPT = 1 << 18  # words whose stems are remembered; about 40 MB, above the vocabulary of a large venue
 
 
@@ -77,13 +78,14 @@ _LETTERS = {
     "ss": "ß", "ae": "æ", "AE": "Æ", "oe": "œ", "OE": "Œ", "o": "ø", "O": "Ø", "l": "ł", "L": "Ł", "aa": "å", "AA": "Å",
 }  # fmt: skip
 _LETTER_COMMAND = re.compile(r"\\(ss|ae|AE|oe|OE|aa|AA|o|O|l|L)(?![A-Za-z])(?:\{\})?\s?")
-# Arguments that are keys, addresses or lengths, not words.
+# Arguments that are keys, addresses or lengths, not words. No argument reaches over the bracket that opens the
+# next one: so each character is looked at for one command only, and the work is linear in the text.
 _KEYED = re.compile(
     r"\\(?:[cC]ite\w*|ref|eqref|autoref|[cC]ref|label|url|begin|end|bibliography|includegraphics|vspace|hspace|footnotemark|"
-    r"textcolor|color|pageref)\*?\s?(?:\[[^\]]{0,200}\]){0,2}\{[^{}]{0,500}\}"
+    r"textcolor|color|pageref)\*?\s?(?:\[[^\[\]]{0,200}\]){0,2}\{[^{}]{0,500}\}"
 )
 _LINK = re.compile(r"\\href\s?\{[^{}]{0,500}\}")
-_COMMAND = re.compile(r"\\([A-Za-z]+)\*?(\s?\{|\[[^\]]{0,200}\]\{)?")
+_COMMAND = re.compile(r"\\([A-Za-z]+)\*?(\s?\{|\[[^\[\]]{0,200}\]\{)?")
 # Commands that stand alone and name a font, a size, a space or a relation: nothing a reader would call a word.
 _SILENT = frozenset(
     """
@@ -97,6 +99,8 @@ _SILENT = frozenset(
 )
 _ESCAPED = re.compile(r"\\([%&#_{}])")
 _DELIMITER = re.compile(r"\\[()\[\],;:!>|/\s\\-]|\$+")
+# Longer than any code point; the standard library raises where they are thousands of digits.
+_ENDLESS_REFERENCE = re.compile(r"&#[0-9]{20,};?")
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]|[\x00-\x08\x0e-\x1f\x7f]")
 
 
@@ -145,13 +149,13 @@ def clean_text(title: str | None, abstract: str | None = None) -> str:
         if not part or part.isspace():
             continue
         if "&" in part:
-            part = html.unescape(part)
+            part = html.unescape(_ENDLESS_REFERENCE.sub("\ufffd", part))
         if "<" in part:
             part = _COMMENT.sub(" ", part)
             part = _INLINE_TAG.sub("", part)
             part = _BLOCK_TAG.sub(" ", part)
         part = _strip_latex(part)
-        part = unicodedata.normalize("NFKC", _INVISIBLE.sub("", part))
+        part = unicodedata.normalize("NFKC", _few_marks(_INVISIBLE.sub("", part)))
         part = " ".join(part.split())
         if part:
             parts.append(part)
@@ -175,6 +179,9 @@ def _ranges(codes: Iterable[int]) -> str:
 # Vowel signs and tone marks belong to the word although \w leaves them out; without them every word of
 # Hindi, Tamil or Thai falls into single letters.
 _MARKS = _ranges(code for code in range(0x300, 0x10000) if unicodedata.category(chr(code)) in ("Mn", "Mc"))
+# Normalising sorts marks that stand in a row, which takes the square of their number. Thirty is what Unicode's
+# Stream-Safe Text Format leaves on one letter (Unicode Standard Annex 15, section 13).
+_STACKED = re.compile(f"[{_ranges(code for code in range(0x300, 0x20000) if unicodedata.combining(chr(code)))}]{{31,}}")
 # Written without spaces, or (Hangul) with endings grown onto the word: two neighbouring characters are the
 # smallest piece that matches. Thai to Lao, Myanmar, Khmer, kana, bopomofo, Han and its extensions, Hangul.
 _UNSPACED = (
@@ -215,7 +222,8 @@ def _stem(word: str) -> str:
         if word.isascii()
         else "".join(c for c in unicodedata.normalize("NFKD", word) if not unicodedata.combining(c))
     )
-    if not _LATIN.fullmatch(plain):
+    # Letters in a heap are no English word, and the stemmer takes the square of their number.
+    if len(plain) > LONGEST_WORD or not _LATIN.fullmatch(plain):
         return word
     stemmer = getattr(_stemmers, "english", None)
     if stemmer is None:  # a stemmer keeps the word it works on, so threads must not share one
@@ -231,7 +239,7 @@ def _words(text: str) -> Iterator[str]:
     if text.isascii():
         yield from map(_whole, _ASCII_WORD.finditer(text))
         return
-    text = unicodedata.normalize("NFC", text)
+    text = unicodedata.normalize("NFC", _few_marks(text))
     if not _SPECIAL.search(text):
         yield from map(_whole, _PLAIN_WORD.finditer(text))
         return
@@ -244,6 +252,11 @@ def _words(text: str) -> Iterator[str]:
             yield word
         else:
             yield from (word[at : at + 2] for at in range(len(word) - 1))
+
+
+def _few_marks(text: str) -> str:
+    """The text with at most thirty combining marks in a row."""
+    return text if text.isascii() else _STACKED.sub(lambda match: match[0][:30], text)
 
 
 def tokens(text: str) -> list[str]:
@@ -259,6 +272,15 @@ def tokens(text: str) -> list[str]:
         As `clean_text` returns it.
     """
     return [stem for stem in map(_stem, _words(text)) if stem]
+
+
+def matched_forms(text: str) -> dict[str, tuple[str, ...]]:
+    """Form in which words match -> the words of the text that have it, lower case, in order, each once."""
+    forms: dict[str, dict[str, None]] = {}
+    for word in _words(text):
+        if stem := _stem(word):
+            forms.setdefault(stem, {})[word] = None
+    return {stem: tuple(words) for stem, words in forms.items()}
 
 
 def has_words(text: str) -> bool:

@@ -124,8 +124,13 @@ class ScoreOperator(ABC):
         return 0.0, 0.0
 
     def exceeding(
-        self, row_prices: FloatArray, col_prices: FloatArray, margin: float, limit: int | None = None
-    ) -> tuple[PairArray, FloatArray]:
+        self,
+        row_prices: FloatArray,
+        col_prices: FloatArray,
+        margin: float,
+        limit: int | None = None,
+        skip: PairSet | None = None,
+    ) -> tuple[PairArray, FloatArray, bool]:
         """Pairs whose exact score is above ``row_prices[i] + col_prices[j] + margin``.
 
         Parameters
@@ -136,15 +141,20 @@ class ScoreOperator(ABC):
         limit : int or None
             At most this many pairs of each submission in each block, the largest excesses first;
             None for all.
+        skip : PairSet or None
+            Pairs that are not looked at; they take no place under `limit`.
 
         Returns
         -------
         pairs : ndarray of shape (n, 2), int64, in row order within a block
         excess : ndarray of shape (n,), float64
             Exact score minus prices, > margin.
+        complete : bool
+            False if `limit` left some pair out: then an empty answer elsewhere proves nothing.
         """
         found: list[PairArray] = []
         excesses: list[FloatArray] = []
+        complete = True
         for rows, cols in blocks(self.shape):
             part = self.block(rows, cols)
             # the prices are rounded toward the safe side by the tolerance; candidates are re-evaluated exactly
@@ -158,9 +168,12 @@ class ScoreOperator(ABC):
             threshold = margin - slack
             if not np.fmax.reduce(over, axis=None) > threshold:
                 continue
+            if skip is not None:
+                over[skip.within(rows, cols)] = -np.inf
             with np.errstate(invalid="ignore"):
                 local = np.nonzero(over > threshold)
-            if limit is not None and local[0].size > limit * part.shape[0]:
+            if limit is not None and np.bincount(local[0], minlength=1).max() > limit:
+                complete = False
                 over[np.isnan(over)] = -np.inf
                 kept = min(limit, part.shape[1])
                 best = np.argpartition(-over, kept - 1, axis=1)[:, :kept]
@@ -173,8 +186,8 @@ class ScoreOperator(ABC):
             found.append(np.column_stack([pair_rows[keep], pair_cols[keep]]))
             excesses.append(exact[keep])
         if not found:
-            return np.empty((0, 2), dtype=np.int64), np.empty(0)
-        return np.concatenate(found), np.concatenate(excesses)
+            return np.empty((0, 2), dtype=np.int64), np.empty(0), complete
+        return np.concatenate(found), np.concatenate(excesses), complete
 
 
 class _RunningTop:
@@ -212,6 +225,12 @@ class DenseScores(ScoreOperator):
     """
 
     def __init__(self, matrix: NDArray[np.floating]) -> None:
+        matrix = np.asarray(matrix)
+        if matrix.ndim != 2 or matrix.dtype not in (np.float32, np.float64):
+            raise InvalidScoresError(
+                f"a score matrix must be float32 or float64 of shape (n_submissions, n_reviewers), "
+                f"got {matrix.dtype} of shape {matrix.shape}"
+            )
         view = matrix.view()
         view.setflags(write=False)
         self.matrix = view
@@ -278,6 +297,10 @@ class VectorScores(ScoreOperator):
         offset: float = 0.0,
         scale: float = 1.0,
     ) -> None:
+        submissions, reviewers = _vectors(submissions, "submissions"), _vectors(reviewers, "reviewers")
+        for name, number in (("offset", offset), ("scale", scale)):
+            if not np.isfinite(number):
+                raise InvalidScoresError(f"{name} must be a finite number, got {number}")
         for name, vectors in (("submissions", submissions), ("reviewers", reviewers)):
             if vectors.ndim != 2 or not np.isfinite(vectors).all():
                 raise InvalidScoresError(f"{name} must be finite vectors of shape (n, dim)")
@@ -317,6 +340,13 @@ class VectorScores(ScoreOperator):
         return out
 
 
+def _vectors(vectors: ArrayLike, name: str) -> NDArray[np.floating]:
+    try:
+        return np.asarray(vectors, dtype=getattr(vectors, "dtype", np.float64))
+    except (TypeError, ValueError) as error:
+        raise InvalidScoresError(f"{name} are not vectors: {error}") from error
+
+
 def as_operator(scores: ArrayLike | sparse.sparray | sparse.spmatrix | ScoreOperator) -> ScoreOperator:
     """A dense array, a scipy.sparse array or an operator, checked and as an operator.
 
@@ -327,6 +357,8 @@ def as_operator(scores: ArrayLike | sparse.sparray | sparse.spmatrix | ScoreOper
     """
     if isinstance(scores, ScoreOperator):
         return scores
+    if isinstance(scores, np.ma.MaskedArray):
+        raise InvalidScoresError("scores are a masked array; fill it, and bar what must not be assigned by conflicts")
     if sparse.issparse(scores):
         given: Any = scores
         if given.dtype.kind not in "biuf":

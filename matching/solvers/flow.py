@@ -56,6 +56,8 @@ class Scale:
         n_submissions, n_reviewers = shape
         nodes = n_submissions + n_reviewers + 2
         span = max(high - low, abs(low), abs(high))
+        if not math.isfinite(span):
+            raise SolverRangeError(f"scores between {low} and {high} are too far apart", low=low, high=high)
         if span == 0.0:
             span = 1.0
         path = 4 * (min(shape) + 2)
@@ -65,7 +67,7 @@ class Scale:
         if factor * span < 1.0 / COARSEST_STEP:
             raise SolverRangeError(
                 f"{n_submissions} x {n_reviewers} with {total} reviews and scores between {low} and {high} "
-                f"cannot be represented to {COARSEST_STEP} of their range",
+                f"cannot be held to {COARSEST_STEP} of their range in the solver's 64-bit integers",
                 low=low,
                 high=high,
             )

@@ -47,6 +47,7 @@ class _State:
 
     problem: AssignmentProblem
     supply: IntArray
+    beyond: IntArray  # demand above the number of reviewers: unfilled whatever the plan, kept out of the network
     load_max: IntArray
     load_min: IntArray
     closed: PairSet
@@ -80,6 +81,10 @@ class _State:
         self.cols = np.concatenate([self.cols, cols[known_score]])
         self.score = np.concatenate([self.score, score[known_score]])
         return int(known_score.sum())
+
+    def cut(self, size: int) -> None:
+        """Forget all but the first `size` active pairs, those the last flow saw."""
+        self.rows, self.cols, self.score = self.rows[:size], self.cols[:size], self.score[:size]
 
 
 class _Clock:
@@ -165,9 +170,7 @@ class PricingSolver:
             with clock.stage("sweeps"):
                 tell(Progress("sweep", _fraction(rounds, 0.7), value, None if np.isinf(bound) else bound))
                 u, w = _as_scores(state, prices)
-                pairs, excess = problem.scores.exceeding(u, w, 0.0, PAIRS_A_ROUND)
-                fresh = pairs[excess > 1.0 / state.scale.factor]
-                proven = state.add(fresh) == 0
+                proven = _price_in(state, u, w) == 0
                 if proven:
                     # Prices in original floats, as far as they can be refined, make the proof tight.
                     bound, u, w = _certify(state, flow, prices)
@@ -175,6 +178,7 @@ class PricingSolver:
         if flow is None or prices is None:
             return _without_plan(state, clock, build_seconds)
         if not proven:
+            state.cut(flow.taken.size)
             bound, u, w = _certify(state, flow, prices)
         if proven:
             with clock.stage("ties"):
@@ -188,6 +192,17 @@ class PricingSolver:
         solution = _solution(state, flow, u, w, bound, proven, rounds, clock, build_seconds)
         tell(Progress("sweep", 1.0, solution.value, solution.bound, solution.gap))
         return solution
+
+
+def _price_in(state: _State, u: FloatArray, w: FloatArray) -> int:
+    """Add pairs that would improve the plan; 0 only after a sweep that left none out."""
+    resolution = 1.0 / state.scale.factor
+    for limit in (PAIRS_A_ROUND, None):
+        pairs, excess, complete = state.problem.scores.exceeding(u, w, 0.0, limit, state.closed)
+        added = state.add(pairs[excess > resolution])
+        if added or complete:
+            return added
+    return 0
 
 
 def _fraction(rounds: int, within: float) -> float:
@@ -209,10 +224,12 @@ def _reduce(problem: AssignmentProblem) -> _State:
         else problem.barred
     )
     low, high = problem.scores.bounds()
-    scale = Scale.fit(low, high, problem.shape, int(supply.sum()))
+    within = np.minimum(supply, problem.shape[1])
+    scale = Scale.fit(low, high, problem.shape, int(within.sum()))
     return _State(
         problem,
-        supply.astype(np.int64),
+        within.astype(np.int64),
+        (supply - within).astype(np.int64),
         (problem.load_max - held).astype(np.int64),
         np.maximum(problem.load_min - held, 0).astype(np.int64),
         closed,
@@ -257,6 +274,7 @@ def _as_scores(state: _State, prices: Prices) -> tuple[FloatArray, FloatArray]:
     u = prices.u / state.scale.factor
     w = prices.w / state.scale.factor
     roof = state.high - state.low + abs(state.high) + 2 * state.penalty + 1.0
+    u[state.beyond > 0] = -state.penalty  # all their pairs are assigned, and reviews are missing all the same
     u[state.supply == 0] = roof
     w[state.load_max == 0] = roof
     return u, w
@@ -273,7 +291,11 @@ def _certify(state: _State, flow: Flow, prices: Prices) -> tuple[float, FloatArr
         if refined is not None:
             u, w = refined.u.copy(), refined.w.copy()
             closed = _as_scores(state, prices)
-            u[state.supply == 0], w[state.load_max == 0] = closed[0][state.supply == 0], closed[1][state.load_max == 0]
+            for mine, theirs, shut in (
+                (u, closed[0], (state.supply == 0) | (state.beyond > 0)),
+                (w, closed[1], state.load_max == 0),
+            ):
+                mine[shut] = theirs[shut]
             choices.append((_bound(state, flow, u, w), u, w))
     return min(choices, key=lambda choice: choice[0])
 
@@ -281,18 +303,21 @@ def _certify(state: _State, flow: Flow, prices: Prices) -> tuple[float, FloatArr
 def _bound(state: _State, flow: Flow, u: FloatArray, w: FloatArray) -> float:
     """Upper bound on the value of every plan that misses as few reviews, from prices alone."""
     problem = state.problem
-    pairs, excess = problem.scores.exceeding(u, w, 0.0, None)
-    lawful = ~state.closed.contains(pairs[:, 0], pairs[:, 1])
+    _, excess, _ = problem.scores.exceeding(u, w, 0.0, None, state.closed)
     locked = problem.scores.values(problem.locked[:, 0], problem.locked[:, 1])
     load = np.bincount(state.cols[flow.taken], minlength=problem.shape[1])
-    missing = int(flow.unfilled.sum() + np.maximum(state.load_min - load, 0).sum())
+    below = np.maximum(state.load_min - load, 0)
+    unfilled = flow.unfilled + state.beyond
+    open_u = np.where(state.supply > 0, u, 0.0)
+    # missing reviews are paid for line by line: apart, the price and the penalty are huge and cancel
     return float(
         np.nansum(locked)
-        + state.supply @ np.where(state.supply > 0, u, 0.0)
+        + (state.supply - flow.unfilled) @ open_u
+        + unfilled @ np.where(unfilled > 0, u + state.penalty, 0.0)
         + state.load_max @ np.where(state.load_max > 0, np.maximum(w, 0.0), 0.0)
-        - state.load_min @ np.maximum(-w, 0.0)
-        + excess[lawful].sum()
-        + state.penalty * missing
+        - (state.load_min - below) @ np.maximum(-w, 0.0)
+        + below @ (state.penalty - np.maximum(-w, 0.0))
+        + excess.sum()
     )
 
 
@@ -348,7 +373,8 @@ def _solution(
     pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
     load = np.bincount(chosen[:, 1], minlength=problem.shape[1])
     below = np.maximum(state.load_min - load, 0).astype(np.int64)
-    missing = bool(flow.unfilled.any() or below.any())
+    unfilled = flow.unfilled + state.beyond
+    missing = bool(unfilled.any() or below.any())
     value = float(np.nansum(problem.scores.values(pairs[:, 0], pairs[:, 1])))
     gap = max(0.0, bound - value)
     if proven:
@@ -369,7 +395,7 @@ def _solution(
         gap=gap,
         submission_prices=_frozen(u),
         reviewer_prices=_frozen(w),
-        unfilled=_frozen(flow.unfilled),
+        unfilled=_frozen(unfilled),
         below_min=_frozen(below),
         penalty=state.penalty if missing else 0.0,
         rounds=rounds,

@@ -435,3 +435,97 @@ def test_progress_is_told_and_whatever_it_raises_passes_through():
 
     with pytest.raises(Stop):
         recommend(matching.load_fixture("tiny"), progress=stop)
+
+
+@pytest.mark.parametrize(
+    ("submission", "publication", "shown"),
+    [
+        ("state-of-the-art baselines", "Medieval art history", {"art"}),
+        ("self-supervised encoders", "supervised ranking", {"supervised"}),
+        ("new experiments in physics", "customer experience design", set()),
+        ("marine animals", "marinating meat", set()),
+        ("graph kernels", "kernel on graphs", {"graph", "kernel"}),
+        ("COVID-19 spread", "covid wards", {"covid"}),
+        ("深度神经网络", "神经科学", {"神经"}),
+        ("हिंदी भाषा संसाधन", "हिंदी भाषा संसाधन", {"हिंदी", "भाषा", "संसाधन"}),
+    ],
+)
+def test_b60_a_term_named_as_shared_stands_in_both_texts(submission, publication, shown):
+    """A stem in common is not a word in common; and words are cut where the scorer cuts them."""
+    reviewer = Reviewer("r1", publications=(Publication("x", publication),))
+    other = Reviewer("r2", publications=(Publication("y", "unrelated zebra crossing"),))
+    venue = Venue((reviewer, other), (Submission("p1", submission, demand=2), Submission("p2", "zebra fish", demand=1)))
+    pair = next(pair for pair in recommend(venue).assignments if (pair.submission, pair.reviewer) == ("p1", "r1"))
+    told = {
+        term
+        for reason in pair.reasons
+        if reason.startswith("shared terms: ")
+        for term in reason.removeprefix("shared terms: ").split(", ")
+    }
+    assert told == shown
+    assert all(term in submission.lower() and term in publication.lower() for term in told)
+    assert not any("no evidence" in reason for reason in pair.reasons)
+
+
+def test_shared_terms_of_a_whole_venue_stand_in_both_texts():
+    """Checked against the texts themselves, for every assigned pair of the fixture."""
+    venue = matching.load_fixture("icml2026")
+    written = {entry.id: f"{entry.title} {entry.abstract}".lower() for entry in venue.submissions}
+    works = {
+        entry.id: [f"{work.title} {work.abstract}".lower() for work in entry.publications] for entry in venue.reviewers
+    }
+    works["r43"] = [" ".join(next(entry for entry in venue.reviewers if entry.id == "r43").keywords).lower()]
+    terms = 0
+    for pair in recommend(venue).assignments:
+        for reason in pair.reasons:
+            if reason.startswith("shared terms: "):
+                words = reason.removeprefix("shared terms: ").split(", ")
+                terms += len(words)
+                assert all(word in written[pair.submission] for word in words)
+                assert any(all(word in work for word in words) for work in works[pair.reviewer])
+    assert terms > 400
+
+
+def test_the_order_of_publications_changes_neither_reasons_nor_hash():
+    """A profile is a set of works."""
+    works = (
+        Publication("1", "Graph kernels"),
+        Publication("2", "Kernels for graph data"),
+        Publication("3", "Kernel graph"),
+    )
+    plans = [
+        recommend(Venue((Reviewer("r1", publications=order),), (Submission("p1", "Graph kernel", demand=1),)))
+        for order in (works, works[::-1])
+    ]
+    assert plans[0].assignments == plans[1].assignments
+    assert plans[0].provenance["input_hash"] == plans[1].provenance["input_hash"]
+
+
+def test_what_a_shortage_could_be_closed_by_is_true():
+    """No limit helps where a person would have to review a submission twice; uneven demands are not averaged."""
+    alone = recommend(given(people(r1=1), papers(p1=2, p2=2))).diagnosis["capacity"]
+    assert alone["load_max_that_suffices"] is None and "Invite more people" in alone["sentence"]
+    uneven = recommend(given(people(r1=1, r2=1, r3=1, r4=1, r5=1), papers(p1=1, p2=5))).diagnosis["capacity"]
+    assert "2 submissions need 6 reviews in all" in uneven["sentence"] and uneven["load_max_that_suffices"] == 2
+
+
+@pytest.mark.parametrize("bad", [1e39, -1e10, 1e308])
+def test_scores_and_weights_beyond_reason_are_refused_by_name(bad):
+    """Sums would leave single precision; the pair or the option is named."""
+    with pytest.raises(matching.MatchingError, match="r1"):
+        recommend(Venue(people(r1=1), papers(p1=1), scores=(table({"r1-p1": bad}),)))
+    with pytest.raises(matching.MatchingError, match="bids"):
+        Params(weights={"bids": abs(bad)})
+
+
+@pytest.mark.parametrize("arguments", [(None,), ({},), (Venue(), {}), (Venue(), 3)])
+def test_recommend_names_an_argument_of_the_wrong_type(arguments):
+    """Before anything fails somewhere deep."""
+    with pytest.raises(matching.MatchingError, match="must be"):
+        recommend(*arguments)
+
+
+def test_extra_fields_of_any_kind_do_not_stop_a_run():
+    """They are kept, hashed and never read."""
+    venue = Venue((Reviewer("r1", extra={"set": {1, 2}, "object": object}),), papers(p1=1))
+    assert recommend(venue).status == "optimal"

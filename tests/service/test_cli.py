@@ -1,7 +1,11 @@
 """The commands, as a chair types them."""
 
 import json
+import os
 import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -10,6 +14,8 @@ import matching
 from matching.formats import fixture_path, read_plan_json
 from service.cli import INFEASIBLE, INPUT_ERROR, main
 from tests.shared import SHARED, needs_shared
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def run(*arguments):
@@ -150,3 +156,58 @@ def test_a_folder_of_several_datasets_names_them():
     """A chair who points one folder too high is told where to go."""
     done = run("plan", SHARED / "data" / "gold_dev")
     assert done.exit_code == INPUT_ERROR and "d_20_1" in done.output
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "ascii", "latin-1"])
+def test_names_a_terminal_cannot_show_do_not_stop_a_command(encoding):
+    """Redirected output on many systems is not UTF-8; the demo has names in other scripts."""
+    done = subprocess.run(
+        [sys.executable, "-m", "service.cli", "demo"],
+        env={**os.environ, "PYTHONIOENCODING": encoding, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert b"171 of 171" in done.stdout
+
+
+def test_a_reader_who_has_seen_enough_is_no_error():
+    """`revmatch demo | head -1` ends quietly."""
+    command = f"{sys.executable} -m service.cli demo | head -1; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(
+        ["bash", "-c", command], env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, check=False
+    )
+    assert done.returncode == 0 and b"Traceback" not in done.stderr
+
+
+def test_output_goes_through_links_and_into_pipes(tmp_path):
+    """A link keeps pointing where it did; a device is written, not replaced."""
+    real = tmp_path / "real.json"
+    real.write_text("old")
+    link = tmp_path / "link.json"
+    link.symlink_to(real)
+    assert run("plan", fixture_path("tiny"), "--out", link, "--quiet").exit_code == 0
+    assert link.is_symlink() and json.loads(real.read_text())["status"] == "optimal"
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE)
+    assert run("plan", fixture_path("tiny"), "--out", pipe, "--quiet").exit_code == 0
+    assert json.loads(reader.communicate(timeout=20)[0])["status"] == "optimal" and pipe.is_fifo()
+
+
+def test_one_file_for_both_outputs_is_refused(tmp_path):
+    """The second would overwrite the first."""
+    target = tmp_path / "plan.x"
+    done = run("plan", fixture_path("tiny"), "--out", target, "--csv", target)
+    assert done.exit_code == INPUT_ERROR and not target.exists()
+
+
+def test_a_limit_without_plan_claims_no_proof(tmp_path):
+    """Exit status 3, no pairs, and nothing is called audited."""
+    out = tmp_path / "plan.json"
+    done = run("plan", fixture_path("tiny"), "--time-limit", "1e-9", "--out", out)
+    assert done.exit_code == INFEASIBLE
+    written = json.loads(out.read_text())
+    assert written["status"] == "limit_without_plan" and written["assignments"] == []
+    assert not written["certificate"]["audited"] and written["bound"] is None
+    assert "nothing is proven" in " ".join(done.output.split()) and "audited" not in done.output

@@ -123,3 +123,34 @@ def test_the_audit_loads_no_solver():
     """The proof would mean little if the code under suspicion checked itself."""
     code = "import sys, matching.plan.audit; assert not any(name.startswith('ortools') for name in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_numbers_that_are_not_finite_prove_nothing(problem, solution, bad):
+    """Every comparison with NaN is false, so it has to be refused by name."""
+    for name in ("submission_prices", "reviewer_prices"):
+        prices = getattr(solution, name).copy()
+        prices[0] = bad
+        assert not audit(problem, replace(solution, **{name: prices})).clean
+    for name in ("value", "bound", "gap"):
+        assert not audit(problem, replace(solution, **{name: bad})).clean
+
+
+def test_prices_below_minus_the_penalty_are_refused_for_an_infeasible_plan():
+    """Weak duality with missing reviews needs prices no lower than that; else a worse plan passes."""
+    problem = AssignmentProblem.of(
+        [[0.9, 0.8, 0.1], [0.8, 0.7, 0.6], [0.1, 0.2, 0.3]], demand=[1, 1, 2], load_max=1, conflicts=[(2, 0), (2, 1)]
+    )
+    best = PricingSolver().solve(problem)
+    assert best.status == Status.INFEASIBLE and audit(problem, best).clean
+    low = best.submission_prices.copy()
+    low[2] = -best.penalty - 0.7
+    assert not audit(problem, replace(best, submission_prices=low)).clean
+
+
+def test_the_stated_gap_is_checked_for_every_status(problem, solution):
+    """A plan at the limit may have a gap, but not another one than its bound leaves."""
+    loose = replace(solution, status=Status.FEASIBLE_AT_LIMIT, bound=solution.value + 1.0, gap=0.0)
+    assert not audit(problem, loose).clean
+    assert not audit(problem, replace(loose, bound=np.inf)).clean
+    assert audit(problem, replace(loose, gap=1.0)).clean

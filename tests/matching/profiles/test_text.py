@@ -7,6 +7,8 @@ import pytest
 from matching.profiles.reviewer import Publication, Reviewer
 from matching.profiles.submission import Submission
 from matching.profiles.text import (
+    _COMMAND,
+    _KEYED,
     clean_text,
     has_words,
     merge_versions,
@@ -59,6 +61,48 @@ def test_hostile_repetition_ends_and_never_raises(piece):
     """A pattern that backtracks would hang the service on one abstract."""
     text = clean_text(piece * 5_000, piece * 5_000)
     assert isinstance(tokens(text), list)
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "\\cite[",
+        "\\cite[a",
+        "\\a[",
+        "\\ref[][",
+        "\\href{",
+        "<a ",
+        "<!--",
+        "&#",
+        "y",
+        "\u0301\u0316",
+        "a\u0301\u0316\u0334",
+    ],
+)
+def test_two_million_characters_of_markup_end_within_the_suite(piece):
+    """Work grows with the length and not with its square, which would take hours here."""
+    text = clean_text(piece * (2_000_000 // len(piece)))
+    assert has_words(text) in (True, False)
+
+
+def test_brackets_that_never_close_are_looked_through_once():
+    """An optional argument ends where the next one starts, so no character is looked at for two commands."""
+    assert _KEYED.search(r"\cite[a [b]{key}") is None
+    assert _COMMAND.search(r"\a[b [c]{d}").group(2) is None
+    assert clean_text(r"as in \cite[p.~\textbf{3}][see]{key} and \sqrt[3]{x}") == "as in and x"
+
+
+@pytest.mark.parametrize("digits", [5_000, 20, 1_000_000])
+def test_a_character_reference_of_any_length_is_read(digits):
+    """Python refuses to turn more than 4,300 digits into a number."""
+    assert clean_text("a &#" + "9" * digits + "; b") == "a \ufffd b"
+
+
+def test_marks_on_one_letter_are_limited_and_words_keep_theirs():
+    """Bringing a heap of marks into order takes the square of its height."""
+    assert len(clean_text("e" + "\u0301\u0316" * 1_000)) <= 31
+    assert clean_text("e\u0301te\u0301 \u0e01\u0e49\u0e33") == "\u00e9t\u00e9 \u0e01\u0e49\u0e4d\u0e32"
+    assert isinstance(tokens("e" + "\u0301\u0316" * 200_000), list)
 
 
 def test_words_meet_in_their_stems_and_without_accents():

@@ -108,13 +108,15 @@ def test_top_pairs_equal_brute_force_up_to_near_ties(kind, k):
 def test_exceeding_equals_brute_force(kind):
     scores, rng = drawn(kind, 4), np.random.default_rng(5)
     u, w = rng.normal(size=23), rng.random(17)
-    pairs, excess = scores.exceeding(u, w, 0.1)
+    pairs, excess, complete = scores.exceeding(u, w, 0.1)
     over = exact(scores) - u[:, None] - w[None, :]
     wanted = np.argwhere(over > 0.1)
     order = np.lexsort((pairs[:, 1], pairs[:, 0]))
     np.testing.assert_array_equal(pairs[order], wanted)
     np.testing.assert_allclose(excess, over[pairs[:, 0], pairs[:, 1]])
-    few, _ = scores.exceeding(u, w, 0.1, limit=1)
+    assert complete
+    few, _, whole = scores.exceeding(u, w, 0.1, limit=1)
+    assert whole == (np.bincount(wanted[:, 0], minlength=1).max() <= 1)
     assert set(map(tuple, few.tolist())) <= set(map(tuple, wanted.tolist()))
     assert bool(len(few)) == bool(len(wanted))
 
@@ -123,7 +125,7 @@ def test_exceeding_finds_what_single_precision_would_lose():
     """A pair better by less than a float32 can hold must still be found, or the proof has a hole."""
     matrix = np.full((2, 2), 1000.0, dtype=np.float32)
     prices = np.array([1000.0 - 1e-7, 1000.0])
-    pairs, excess = DenseScores(matrix).exceeding(prices, np.zeros(2), 1e-9)
+    pairs, excess, _ = DenseScores(matrix).exceeding(prices, np.zeros(2), 1e-9)
     assert pairs.tolist() == [[0, 0], [0, 1]]
     np.testing.assert_allclose(excess, 1e-7, rtol=1e-3)
 

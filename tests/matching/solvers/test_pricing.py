@@ -196,3 +196,123 @@ def test_bad_input_is_refused_with_a_stable_code(arguments, code):
     with pytest.raises(matching.MatchingError) as caught:
         matching.assign(call.pop("scores"), **call)
     assert caught.value.code == code
+
+
+@pytest.mark.parametrize("n", [120, 700])
+def test_conflicts_among_the_best_pairs_do_not_hide_the_pairs_behind_them(n):
+    """Each submission's best 59 people are barred; a cut of what a sweep returns must not be full of them."""
+    place = np.arange(n)
+    near = np.abs(place[:, None] - place) < 30
+    scores = -np.abs(place[:, None] - place) / n + 1e-3 * np.random.default_rng(0).random((n, n))
+    problem = AssignmentProblem.of(scores, demand=3, load_max=3, conflicts=np.argwhere(near))
+    solution = PricingSolver(dense_pairs=0).solve(problem)
+    report = audit(problem, solution)
+    assert solution.status == "optimal" and solution.gap == 0.0 and report.clean, report.faults
+    barred = np.where(near, -10.0, scores)
+    assert solution.value == pytest.approx(matching.assign(barred, demand=3, load_max=3).value, abs=1e-7)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 3))
+def test_pricing_is_exact_with_many_conflicts_and_more_demand_than_a_round_adds(seed, candidates):
+    """Mid-size problems in which most pairs are barred or demand exceeds what a sweep returns for a row."""
+    rng = np.random.default_rng(seed)
+    n_submissions, n_reviewers = rng.integers(5, 40, 2)
+    scores = np.round(rng.random((n_submissions, n_reviewers)), rng.integers(1, 5))
+    problem = AssignmentProblem.of(
+        scores,
+        demand=rng.integers(0, 30, n_submissions) if rng.random() < 0.3 else rng.integers(0, 4, n_submissions),
+        load_max=rng.integers(0, n_submissions, n_reviewers),
+        conflicts=np.argwhere(rng.random(scores.shape) < rng.choice([0.0, 0.5, 0.9])),
+    )
+    priced = PricingSolver(candidates, dense_pairs=0).solve(problem)
+    whole = PricingSolver(dense_pairs=10**6).solve(problem)
+    assert audit(problem, priced).clean
+    assert priced.status == whole.status
+    assert priced.unfilled.sum() == whole.unfilled.sum()
+    assert priced.value == pytest.approx(whole.value, abs=1e-7)
+
+
+class Sleepless(VectorScores):
+    """Scores that take their time, so that a limit can fall at any step."""
+
+    def __init__(self, left, right, clock):
+        super().__init__(left, right)
+        self.clock = clock
+
+    def block(self, rows, cols):
+        self.clock.now += 1.0
+        return super().block(rows, cols)
+
+
+@pytest.mark.parametrize("limit", [1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 8.5, 12.5])
+def test_a_limit_at_any_step_ends_in_a_stated_way(limit, monkeypatch):
+    """Between rounds too: a plan with its gap or no plan, and the audit agrees; never a crash."""
+
+    class Clock:
+        now = 0.0
+
+        def perf_counter(self):
+            return self.now
+
+    clock = Clock()
+    monkeypatch.setattr("matching.solvers.pricing.time", clock)
+    left = topic_vectors(200, 1, topics=5)
+    scores = Sleepless(left, topic_vectors(150, 2, topics=5), clock)
+    problem = AssignmentProblem.of(scores, demand=3, load_max=4)
+    solution = PricingSolver(3, dense_pairs=0).solve(problem, time_limit=limit)
+    report = audit(problem, solution)
+    assert report.clean, report.faults
+    assert solution.status in ("optimal", "feasible_at_limit", "limit_without_plan")
+    if solution.status == "feasible_at_limit":
+        assert solution.gap > 0 and np.isfinite(solution.bound) and len(solution.pairs) == 600
+
+
+def test_demand_beyond_everything_is_infeasible_and_still_proven():
+    """A slip of the keyboard asks for a hundred million reviews; nothing may overflow or cancel."""
+    for demand in (10**4, 10**7, 10**8, 2**31 - 1):
+        solution = matching.assign([[0.9, 0.2], [0.5, 0.4]], demand=demand, load_max=1)
+        assert solution.status == "infeasible" and solution.gap == 0.0
+        assert solution.unfilled.tolist() == [demand - 1, demand - 1] or solution.unfilled.sum() == 2 * demand - 2
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [
+        [[1e308, -1e308], [0, 0]],
+        DenseScores(np.array([[np.inf, 0.0], [0.0, 0.0]])),
+        np.ma.masked_array([[0.5, 0.2], [0.1, 0.9]], mask=[[True, False], [False, False]]),
+        np.array([[0.5, 0.2], [0.1, 0.9]], dtype=object),
+    ],
+)
+def test_scores_that_cannot_be_represented_are_refused_in_our_words(scores):
+    """Too far apart, infinite inside an operator, masked, or not numbers."""
+    with pytest.raises(matching.MatchingError):
+        matching.assign(scores, demand=1, load_max=1)
+
+
+def test_tiny_scores_are_only_another_unit():
+    """1e-200 is a number like any other."""
+    solution = matching.assign(np.array([[9e-201, 5e-201], [8e-201, 1e-201]]), demand=1, load_max=1)
+    assert sorted(map(tuple, solution.pairs.tolist())) == [(0, 1), (1, 0)]
+
+
+def test_sets_of_pairs_are_pairs_and_booleans_are_not():
+    """`{(0, 1)}` is how people write conflicts in Python; True is no row number."""
+    scores = [[0.9, 0.5], [0.8, 0.1]]
+    assert (0, 0) not in set(
+        map(tuple, matching.assign(scores, demand=1, load_max=1, conflicts={(0, 0)}).pairs.tolist())
+    )
+    assert matching.assign(scores, demand=1, load_max=1, conflicts=set()).status == "optimal"
+    for bad in ([(True, 0)], [(0, 1, 2)], "ab", 5):
+        with pytest.raises(matching.MatchingError):
+            matching.assign(scores, demand=1, load_max=1, conflicts=bad)
+
+
+def test_numpy_scalars_are_numbers():
+    """Options come out of arrays as often as out of keyboards."""
+    solution = matching.assign(
+        np.eye(3), demand=np.int64(1), load_max=np.int32(2), rng=np.int64(3), time_limit=np.float32(60)
+    )
+    assert solution.status == "optimal"
+    assert matching.Params(rng=np.int64(3), n_alternates=np.int32(1), time_limit=np.float64(2)).rng == 3
