@@ -107,14 +107,14 @@ class Params:
             fault("objective", f"must be one of {', '.join(OBJECTIVES)}", self.objective)
         if not isinstance(self.scorer, str):
             fault("scorer", "must be the name of a text scorer", self.scorer)
-        for name, low, high in (("weights", 0.0, MOST_WEIGHT), ("defaults", -MOST_DEFAULT, MOST_DEFAULT)):
+        for name, lowest, most in (("weights", 0.0, MOST_WEIGHT), ("defaults", -MOST_DEFAULT, MOST_DEFAULT)):
             table = getattr(self, name)
             if not isinstance(table, Mapping):
                 fault(name, "must map signal names to numbers", table)
                 continue
             for signal, value in table.items():
-                if not (value is None and name == "defaults") and not (_is_number(value) and low <= value <= high):
-                    fault(f"{name}.{signal}", f"must be a number between {low:g} and {high:g}", value)
+                if not (value is None and name == "defaults") and not (_is_number(value) and lowest <= value <= most):
+                    fault(f"{name}.{signal}", f"must be a number between {lowest:g} and {most:g}", value)
             object.__setattr__(self, name, MappingProxyType(dict(table)))
         if issues:
             raise InvalidParamsError(issues=issues)

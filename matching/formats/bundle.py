@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from matching.errors import InvalidVenueError, Issue
-from matching.formats import table, table_out
-from matching.formats.bundle_join import KnownPeople, join_demands, join_loads, join_publications
+from matching.errors import InvalidVenueError
+from matching.formats import table_out
+from matching.formats.bundle_join import KnownPeople, join_publications
 from matching.formats.bundle_reader import SAFE, SCHEMA, BundleReader
 from matching.formats.container import Container, open_container, write_folder, zip_files
 from matching.formats.json_text import dump_json, dump_jsonl
+from matching.formats.layout import BUNDLE
 from matching.formats.records import (
     publication_to_dict,
     reviewer_from_dict,
@@ -21,6 +22,7 @@ from matching.formats.records import (
     submission_from_dict,
     submission_to_dict,
 )
+from matching.formats.side_files import read_side_files
 from matching.notices import Notice
 from matching.profiles.reviewer import Publication
 from matching.profiles.venue import Venue
@@ -47,43 +49,33 @@ def read_bundle(source: str | Path | bytes | Container) -> tuple[Venue, tuple[No
     InvalidFileError (``invalid-file``)
         Every fault of every file, each with file, line and field: forms and types, ids that occur twice,
         references of publications, conflicts, loads, demands and locks to nobody, contradictions between
-        files, sums that do not match the manifest, and rules, which this version does not support.
+        files, sums that do not match the manifest, rules, which this version does not support, and files whose
+        names nearly fit or that cannot be read (see `judge_names`).
     """
     files = open_container(source)
-    reader = BundleReader(files)
+    reader = BundleReader(files, BUNDLE)
     manifest = reader.manifest()
     reader.refuse_rules()
     for name in ("papers.jsonl", "reviewers.jsonl"):
-        if name not in files:
-            reader.faults.extend([Issue("is missing; a bundle needs it", "missing-file", source=name)])
+        if reader.lacks(name):
+            reader.of(name).add("is missing; a bundle needs it", "missing-file")
     papers = reader.records("papers.jsonl", submission_from_dict)
     people = reader.records("reviewers.jsonl", reviewer_from_dict)
     known = KnownPeople((value for _, value in people), reader.broken["reviewers.jsonl"])
-    ids = {value.id for _, value in papers} | reader.broken["papers.jsonl"]
-    people = join_publications(people, known, reader.lines("publications.jsonl"), reader.of("publications.jsonl"))
-    loads = reader.delimited("loads.csv", table.read_loads)
-    people = join_loads(people, known, loads, reader.of("loads.csv"))
-    demands = reader.delimited("demands.csv", table.read_demands)
-    papers = join_demands(papers, demands, reader.of("demands.csv"))
-    # Swapped columns are only looked for where both lists could be read.
-    sets: dict[str, Any] = {"submissions": ids, "reviewers": known.names()} if papers and people else {}
-    bids = reader.delimited("bids.csv", table.read_bids, **sets)
-    conflicts = reader.delimited("conflicts.csv", table.read_conflicts, **sets)
-    locks = reader.delimited("locks.csv", table.read_locks, **sets)
-    for name, parsed in (("conflicts.csv", conflicts), ("locks.csv", locks)):
-        reader.refuse_unknown(name, parsed, ids, known)
-    reader.note_unknown("bids.csv", bids, ids, known)
-    scores = reader.scores(manifest["score_defaults"], sets)
+    publications = reader.lines("publications.jsonl")
+    if people or not reader.faulty:
+        people = join_publications(people, known, publications, reader.of("publications.jsonl"))
+    side = read_side_files(reader, people, papers, known, manifest["score_defaults"], {"conflicts.csv": None})
     reader.check_counts(manifest["files"])
-    reader.note_strangers(manifest["files"])
+    reader.note_unlisted(manifest["files"])
     reader.raise_if_any()
     venue = Venue(
-        reviewers=tuple(value for _, value in people),
-        submissions=tuple(value for _, value in papers),
-        bids=bids.records if bids else (),
-        conflicts=conflicts.records if conflicts else (),
-        scores=scores,
-        locks=locks.records if locks else (),
+        reviewers=side.reviewers,
+        submissions=side.submissions,
+        bids=side.bids.records if side.bids else (),
+        conflicts=side.conflicts,
+        scores=side.scores,
+        locks=side.locks,
         **manifest["venue"],
     )
     return venue, reader.all_notices()
@@ -95,7 +87,8 @@ def bundle_files(venue: Venue, *, generator: str = "revmatch") -> dict[str, byte
     Raises
     ------
     InvalidVenueError (``invalid-venue``)
-        An `extra` that is no JSON or uses a field's name, or two signals whose file names are equal.
+        An `extra` that is no JSON or uses a field's name, halves of characters, a signal without a name, or
+        two signals whose file names are equal.
     """
     people, publications = [], []
     for reviewer in sorted(venue.reviewers, key=lambda reviewer: reviewer.id):
@@ -112,15 +105,17 @@ def bundle_files(venue: Venue, *, generator: str = "revmatch") -> dict[str, byte
             {key: value for key, value in author.items() if value} for author in paper.get("authors", ())
         ]
     records = {"papers.jsonl": papers, "reviewers.jsonl": people, "publications.jsonl": publications}
+    counts = {name: len(rows) for name, rows in records.items()}
     try:
         files = {name: dump_jsonl(rows) for name, rows in records.items()}
+        for name, data, count in _tables(venue):
+            if name.casefold() in (other.casefold() for other in files):
+                raise InvalidVenueError(f"two signals would both be written to {name}")
+            files[name], counts[name] = data, count
+    except UnicodeEncodeError as error:
+        raise InvalidVenueError(f"a text holds half of a surrogate pair, which is no character: {error}") from error
     except (TypeError, ValueError) as error:
         raise InvalidVenueError(f"extra holds something that is no JSON: {error}") from error
-    counts = {name: len(rows) for name, rows in records.items()}
-    for name, data, count in _tables(venue):
-        if name.casefold() in (other.casefold() for other in files):
-            raise InvalidVenueError(f"two signals would both be written to {name}")
-        files[name], counts[name] = data, count
     files["manifest.json"] = _manifest(venue, generator, files, counts)
     return files
 
@@ -132,7 +127,15 @@ def _tables(venue: Venue) -> Iterable[tuple[str, bytes, int]]:
     if venue.locks:
         yield "locks.csv", table_out.write_locks(venue.locks), len(venue.locks)
     for scores in venue.scores:
-        yield f"scores/{quote(scores.name, safe=SAFE)}.csv", table_out.write_scores(scores), len(scores.values)
+        yield _scores_file(scores.name), table_out.write_scores(scores), len(scores.values)
+
+
+def _scores_file(signal: str) -> str:
+    """File of a signal; a name that starts with a dot would be taken for a dropping of some program."""
+    if not signal.strip():
+        raise InvalidVenueError("a table of scores needs a name; it is the name of its file")
+    name = quote(signal, safe=SAFE)
+    return f"scores/{'%2E' + name[1:] if name.startswith('.') else name}.csv"
 
 
 def _manifest(venue: Venue, generator: str, files: Mapping[str, bytes], counts: Mapping[str, int]) -> bytes:

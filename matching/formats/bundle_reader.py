@@ -5,15 +5,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 from matching.errors import InputError, Issue
 from matching.formats import table
 from matching.formats.bundle_join import KnownPeople
+from matching.formats.checks import MOST_SCORE
 from matching.formats.container import Container
 from matching.formats.faults import Faults
 from matching.formats.fields import Fields
 from matching.formats.json_text import parse_json, read_jsonl
+from matching.formats.layout import Layout, judge_names
 from matching.formats.records import collect
 from matching.notices import Notice
 from matching.profiles.identity import fold_id
@@ -25,25 +27,40 @@ SCHEMA = "revmatch-bundle/1"
 SAFE = " !#$&'()+,;=@[]^{}~"  # beside letters, digits and "_.-"; the rest is percent-encoded in file names
 RESERVED_SIGNALS = ("text", "areas", "bids")
 DEFAULTS = Venue()
-DATA_ENDINGS = (".json", ".jsonl", ".csv", ".tsv", ".txt")  # what may be taken for part of a bundle
-KNOWN_FILES = (
-    "manifest.json", "papers.jsonl", "reviewers.jsonl", "publications.jsonl", "bids.csv", "conflicts.csv",
-    "loads.csv", "demands.csv", "locks.csv", "rules.json", "plan.json",
-)  # fmt: skip
 Read = TypeVar("Read")
 
 
 class BundleReader:
-    """Files of one bundle, the faults found so far, and the number of records in each file."""
+    """Files of one venue, the faults found so far, and the number of records in each file.
 
-    def __init__(self, files: Container) -> None:
+    Parameters
+    ----------
+    files : Container
+    layout : Layout
+        Names that are read; what else is there is judged at once.
+    """
+
+    def __init__(self, files: Container, layout: Layout) -> None:
         self.files = files
-        self.faults = Faults("bundle")
+        self.layout = layout
+        self.faults = Faults(files.label)
         self.by_file: dict[str, Faults] = {}
         self.found: dict[str, int] = {}
         # Names of records at fault: a reference to one of them is not a second fault.
         self.broken: dict[str, set[str]] = {"papers.jsonl": set(), "reviewers.jsonl": set()}
-        self.notices: list[Notice] = []
+        judged = judge_names(files, layout)
+        self.faults.extend(judged.issues)
+        self.notices: list[Notice] = list(judged.notices)
+        self.meant = judged.meant
+
+    def lacks(self, name: str) -> bool:
+        """Whether a file is missing, and nothing is there that was meant to be it, which is a fault already."""
+        return name not in self.files and name not in self.meant
+
+    @property
+    def faulty(self) -> bool:
+        """Whether any fault was found so far."""
+        return bool(self.faults) or any(map(bool, self.by_file.values()))
 
     def of(self, name: str) -> Faults:
         """Faults of one file."""
@@ -100,16 +117,20 @@ class BundleReader:
     def scores(self, defaults: Mapping[str, float], sets: Mapping[str, Any]) -> tuple[ImportedScores, ...]:
         """Every table below scores/, by name."""
         found = []
-        for name in self.files.names("scores/", ".csv"):
+        files: dict[str, str] = {}
+        for name in self.layout.inside(self.files, "scores/"):
             signal = unquote(name.removeprefix("scores/").removesuffix(".csv"))
             if signal in RESERVED_SIGNALS:
                 self.of(name).add(f"{signal!r} is the name of a built-in signal; rename the file", "reserved-name")
+                continue
+            if files.setdefault(signal, name) != name:
+                self.of(name).add(f"is a second table of {signal!r} beside {files[signal]}", "duplicate-id")
                 continue
             parsed = self.delimited(name, table.read_scores, signal=signal, default=defaults.get(signal), **sets)
             if parsed is not None:
                 found.append(parsed.records)
         for signal in sorted(defaults):
-            if f"scores/{quote(signal, safe=SAFE)}.csv" not in self.files:
+            if signal not in files:
                 self.of("manifest.json").add(
                     f"there is no table {signal!r} below scores/", "unknown-signal", "score_defaults"
                 )
@@ -171,7 +192,7 @@ class BundleReader:
                 "extra": extra,
             },
             "files": fields.mapping("files"),
-            "score_defaults": {signal: defaults.finite(signal) for signal in defaults.record},
+            "score_defaults": {signal: defaults.within(signal, MOST_SCORE) for signal in defaults.record},
         }
         settings.not_kept()
         fields.not_kept()
@@ -180,8 +201,9 @@ class BundleReader:
 
     def _check_sums(self, sums: Mapping[str, Any]) -> None:
         for name, entry in sums.items():
-            if name not in self.files:
+            if self.lacks(name):
                 self.of(name).add("is named in manifest.json but missing", "missing-file")
+            if name not in self.files:
                 continue
             wanted = entry.get("sha256") if isinstance(entry, Mapping) else None
             if wanted is None:
@@ -197,18 +219,12 @@ class BundleReader:
             if wanted is not None and name in self.found and not self.of(name) and wanted != self.found[name]:
                 self.of(name).add(f"holds {self.found[name]} records, manifest.json says {wanted}", "record-count")
 
-    def note_strangers(self, sums: Mapping[str, Any]) -> None:
-        """Say which files were not read, and which were read though the manifest does not list them."""
+    def note_unlisted(self, sums: Mapping[str, Any]) -> None:
+        """Say which files were read though the manifest does not list them."""
         for name in self.files.readers:
-            read = name in KNOWN_FILES or (name.startswith("scores/") and name.endswith(".csv"))
-            if not read and name.endswith(DATA_ENDINGS):
-                self.notices.append(
-                    Notice("ignored-file", f"{name} is no part of a bundle and was not read", data={"file": name})
-                )
-            elif read and sums and name not in sums and name not in ("manifest.json", "plan.json"):
-                self.notices.append(
-                    Notice("unlisted-file", f"{name} was read; manifest.json does not list it", data={"file": name})
-                )
+            if sums and name not in sums and self.layout.reads(name) and name != "manifest.json":
+                text = f"{name} was read; manifest.json does not list it"
+                self.notices.append(Notice("unlisted-file", text, data={"file": name}))
 
 
 def _or(value: int | None, default: int) -> int:

@@ -14,9 +14,10 @@ from matching.notices import Notice
 from matching.profiles.identity import fold_address, fold_id
 from matching.types import IntArray
 
-__all__ = ["columns_swapped", "counts", "numbers", "once", "repeated_rows", "require_ids"]
+__all__ = ["MOST_SCORE", "columns_swapped", "counts", "numbers", "once", "repeated_rows", "require_ids"]
 
 MOST = 1 << 31  # as in AssignmentProblem: no count of reviews comes near
+MOST_SCORE = 1_000_000_000  # in size; single precision and the solver's whole numbers lose more than they hold beyond
 VALUE_FIELDS: Mapping[str, str] = {"scores": "score", "bids": "bid", "loads": "load_max", "demands": "demand"}
 
 
@@ -58,8 +59,8 @@ def require_ids(table: Table, columns: Sequence[str], faults: Faults) -> None:
                     faults.add(f"the {column} is missing", "missing-id", column, line)
 
 
-def numbers(table: Table, column: str, faults: Faults) -> list[float]:
-    """Cells as floats, NaN where at fault."""
+def numbers(table: Table, column: str, faults: Faults, most: float = math.inf) -> list[float]:
+    """Cells as floats of at most `most` in size, NaN where at fault."""
     values = []
     for line, cell in zip(table.lines, table.columns[column]):
         try:
@@ -73,6 +74,10 @@ def numbers(table: Table, column: str, faults: Faults) -> list[float]:
                 value = math.nan
             elif "_" in cell:
                 faults.add(f"{cell!r} is not a number", "not-a-number", column, line, cell)
+            elif abs(value) > most:
+                reason = f"{cell} does not lie between {-most:,.0f} and {most:,.0f}; rescale the column"
+                faults.add(reason, "out-of-range", column, line, cell)
+                value = math.nan
         values.append(value)
     return values
 

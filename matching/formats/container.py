@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import io
 import os
-import re
+import stat
 import zipfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from matching.errors import InvalidFileError, Issue
-from matching.formats.faults import Faults
+from matching.formats import zip_reader
+from matching.formats.decode import printable
+from matching.formats.zip_reader import hidden, zip_entries
 
 __all__ = ["Container", "open_container", "write_folder", "zip_files"]
 
-MOST_BYTES = 4 << 30  # unpacked size of a zip file; a larger venue comes as a folder
 DEPTH = 2  # folders inside folders that are looked into; a home directory is not walked to its end
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the first date a zip entry can carry; equal content gives equal bytes
+CONTENT_FOLDERS = ("archives/", "submissions/", "scores/", "bids/")  # alone in a zip file they wrap nothing
 
 
 @dataclass(frozen=True, eq=False)
 class Container:
-    """Files by name.
+    """Files by name, and what else is there.
 
     Attributes
     ----------
@@ -30,10 +32,20 @@ class Container:
         Path or name, for messages.
     readers : mapping of str to callable
         Name with ``/`` between folders -> function that returns the bytes. In name order.
+    odd : mapping of str to str
+        Name -> why nothing can be read there, in words that follow the name: links to nothing and to folders,
+        pipes, devices, names that are not UTF-8, folders too deep to be looked into.
+    closed : mapping of str to str
+        Folder -> why it could not be looked into.
+    places : frozenset of str
+        Folders, the empty ones too.
     """
 
     label: str
     readers: Mapping[str, Callable[[], bytes]]
+    odd: Mapping[str, str] = field(default_factory=dict)
+    closed: Mapping[str, str] = field(default_factory=dict)
+    places: frozenset[str] = frozenset()
 
     def __contains__(self, name: object) -> bool:
         return name in self.readers
@@ -46,112 +58,125 @@ class Container:
         """Bytes of one file; raises InvalidFileError where they cannot be read."""
         try:
             return self.readers[name]()
-        except (OSError, zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError) as error:
-            raise InvalidFileError(issues=[Issue(f"cannot be read: {error}", "unreadable", source=name)]) from error
+        except OSError as error:
+            reason = f"cannot be read: {error.strerror or error}"
+            raise InvalidFileError(issues=[Issue(reason, "unreadable", source=name)]) from error
 
     def within(self, folder: str) -> Container:
-        """The files below a folder, named from there."""
+        """What lies below a folder (``"a/"``), named from there."""
         cut = len(folder)
-        inside = {name[cut:]: reader for name, reader in self.readers.items() if name.startswith(folder)}
-        return Container(f"{self.label}/{folder.rstrip('/')}", inside)
+        return Container(
+            f"{self.label}/{folder.rstrip('/')}",
+            {name[cut:]: reader for name, reader in self.readers.items() if name.startswith(folder)},
+            {name[cut:]: reason for name, reason in self.odd.items() if name.startswith(folder)},
+            {name[cut:]: reason for name, reason in self.closed.items() if name.startswith(folder)},
+            frozenset(name[cut:] for name in self.places if name.startswith(folder)) - {""},
+        )
 
     def folders(self) -> list[str]:
-        """Top-level folders, each with a trailing ``/``."""
+        """Top-level folders that hold files, each with a trailing ``/``."""
         return sorted({name.split("/", 1)[0] + "/" for name in self.readers if "/" in name})
 
 
 def open_container(source: str | Path | bytes | Container, name: str = "upload.zip") -> Container:
     """Open a folder, a zip file, or the bytes of a zip file.
 
-    A zip file that holds a single folder and nothing beside it is read from inside that folder.
+    A zip file that holds a single folder and nothing beside it is read from inside that folder. Links to
+    files are followed, links to folders are not.
 
     Raises
     ------
     InvalidFileError (``invalid-file``)
-        No such path, not a zip file, or a zip file with unsafe, repeated or encrypted entries.
+        No such path, not a zip file, or a zip file with entries at fault; see `zip_entries`.
     """
     if isinstance(source, Container):
         return source
     if isinstance(source, bytes):
-        return _open_zip(io.BytesIO(source), name)
+        return _open_zip(io.BytesIO(source), printable(name))
     path = Path(source)
+    shown = printable(str(path))
     try:
         if path.is_dir():
             return _open_folder(path)
         if path.is_file():
-            return _open_zip(io.BytesIO(path.read_bytes()), path.name)
+            if (size := path.stat().st_size) > zip_reader.MOST_BYTES:
+                raise InvalidFileError(f"{shown} has {size} bytes; at most {zip_reader.MOST_BYTES} are read")
+            return _open_zip(io.BytesIO(path.read_bytes()), printable(path.name))
     except OSError as error:
-        raise InvalidFileError(f"{path} cannot be read: {error.strerror or error}") from error
-    raise InvalidFileError(f"there is no folder or file at {path}")
+        raise InvalidFileError(f"{shown} cannot be read: {error.strerror or error}") from error
+    except ValueError:  # a NUL in the path
+        pass
+    raise InvalidFileError(f"there is no folder or file at {shown}")
 
 
 def _open_folder(path: Path) -> Container:
     found: dict[str, Path] = {}
-    for place, folders, names in os.walk(path, followlinks=True):
-        parts = Path(place).relative_to(path).parts
-        if len(parts) >= DEPTH:
-            folders.clear()
-        for name in names:
-            file = Path(place, name)
-            if file.is_file():
-                found[file.relative_to(path).as_posix()] = file
-    readers = {name: found[name].read_bytes for name in sorted(found) if not _hidden(name)}
-    return Container(str(path), readers)
+    odd: dict[str, str] = {}
+    closed: dict[str, str] = {}
+    places: set[str] = set()
+
+    def named(place: str, name: str = "") -> str:
+        return Path(place, name).relative_to(path).as_posix()
+
+    def refused(error: OSError) -> None:
+        if Path(error.filename) == path:
+            raise error
+        closed[named(error.filename)] = f"cannot be looked into: {error.strerror or error}"
+
+    for place, folders, names in os.walk(path, onerror=refused):
+        deep = len(Path(place).relative_to(path).parts) >= DEPTH
+        for folder in tuple(folders):
+            name = named(place, folder)
+            if not hidden(name) and (reason := _no_folder(Path(place, folder), name, deep)) is None:
+                places.add(name)
+                continue
+            folders.remove(folder)
+            if not hidden(name):
+                odd[printable(name)] = reason or ""
+        for file in names:
+            name = named(place, file)
+            if hidden(name):
+                continue
+            if (reason := _no_file(Path(place, file), name)) is None:
+                found[name] = Path(place, file)
+            else:
+                odd[printable(name)] = reason
+    readers = {name: found[name].read_bytes for name in sorted(found)}
+    return Container(printable(str(path)), readers, dict(sorted(odd.items())), closed, frozenset(places))
+
+
+def _no_folder(path: Path, name: str, deep: bool) -> str | None:
+    """Why a folder is not looked into, None if it is."""
+    if name != printable(name):
+        return "has a name that is not UTF-8"
+    if path.is_symlink():
+        return "is a link to a folder, and such links are not followed"
+    return f"lies below {DEPTH} folders, and those are not looked into" if deep else None
+
+
+def _no_file(path: Path, name: str) -> str | None:
+    """Why nothing can be read from a path, None if it is a file."""
+    if name != printable(name):
+        return "has a name that is not UTF-8"
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return "is a link to nothing"
+    except OSError as error:
+        return f"cannot be read: {error.strerror or error}"
+    return None if stat.S_ISREG(mode) else "is no file but a pipe, a socket, a device or a folder"
 
 
 def _open_zip(stream: io.BytesIO, label: str) -> Container:
-    try:
-        archive = zipfile.ZipFile(stream)
-    except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError, EOFError) as error:
-        raise InvalidFileError(f"{label} is neither a folder nor a zip file") from error
-    faults = Faults(label)
-    entries: dict[str, zipfile.ZipInfo] = {}
-    size = 0
-    for info in archive.infolist():
-        name = _entry_name(info)
-        parts = name.split("/")
-        if name.startswith("/") or "\\" in name or ".." in parts or re.match(r"[A-Za-z]:", name):
-            faults.add(f"entry {name!r} points outside the zip file", "unsafe-name", value=name)
-        elif info.is_dir() or _hidden(name):
-            continue
-        elif name in entries:
-            faults.add(f"entry {name!r} is there twice", "repeated-entry", value=name)
-        elif info.flag_bits & 0x1:
-            faults.add(f"entry {name!r} is encrypted", "encrypted", value=name)
-        else:
-            size += info.file_size
-            entries[name] = info
-    if size > MOST_BYTES:
-        faults.add(f"unpacks to {size} bytes; at most {MOST_BYTES} are read", "too-large", value=size)
-    faults.raise_if_any()
-    readers = {name: _entry_reader(archive, entries[name]) for name in sorted(entries)}
-    container = Container(label, readers)
+    readers, odd, places = zip_entries(stream, label)
+    parents = {str(parent) for name in (*readers, *odd) for parent in PurePosixPath(name).parents} - {"."}
+    container = Container(label, readers, odd, {}, frozenset(places | parents))
     folders = container.folders()
-    # "archives/" or "scores/" alone is content, not a wrapper around it.
-    if len(folders) == 1 and all("/" in name for name in entries) and any(name.count("/") == 1 for name in entries):
+    alone = len(folders) == 1 and all(name.startswith(folders[0]) for name in (*readers, *odd))
+    if alone and folders[0] not in CONTENT_FOLDERS and any(name.count("/") == 1 for name in readers):
         inner = container.within(folders[0])
-        if folders[0] not in ("archives/", "submissions/", "scores/", "bids/"):
-            return Container(label, inner.readers)
+        return replace(inner, label=label)
     return container
-
-
-def _entry_reader(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Callable[[], bytes]:
-    return lambda: archive.read(info)
-
-
-def _entry_name(info: zipfile.ZipInfo) -> str:
-    """Entry name; tools that write UTF-8 without saying so are read as what they meant."""
-    if info.flag_bits & 0x800:
-        return info.filename
-    try:
-        return info.filename.encode("cp437").decode("utf-8")
-    except UnicodeError:
-        return info.filename
-
-
-def _hidden(name: str) -> bool:
-    """Droppings of file managers, which are nobody's data."""
-    return any(part == "__MACOSX" or part in (".DS_Store", "Thumbs.db", ".git") for part in PurePosixPath(name).parts)
 
 
 def zip_files(files: Mapping[str, bytes]) -> bytes:

@@ -7,7 +7,7 @@ import re
 
 from matching.errors import InvalidFileError, Issue
 
-__all__ = ["decode", "line_of", "split_lines"]
+__all__ = ["decode", "line_of", "printable", "split_lines"]
 
 # Only these end a line. str.splitlines would also break at U+2028 or U+0085, which are text inside JSON.
 LINE_END = re.compile(r"\r\n|\n|\r")
@@ -48,6 +48,11 @@ def decode(data: bytes, name: str) -> str:
 def line_of(text: str, position: int) -> int:
     """Number of the line that holds a position, counted from 1."""
     return len(LINE_END.findall(text, 0, position)) + 1
+
+
+def printable(text: str) -> str:
+    """A text that any file can hold: bytes of a file name that are not UTF-8 are spelled out."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def split_lines(text: str) -> list[str]:

@@ -115,6 +115,8 @@ def read_table(
     text = decode(data, name)
     faults = Faults(name)
     wanted = [*required, *optional]
+    if columns is not None:
+        _check_declared(columns, required, [*wanted, "deleted"], faults)
     first = next((_first_row(text, mark) for mark in DELIMITERS if _first_row(text, mark)), None)
     if first is None:
         if columns is None:
@@ -131,9 +133,6 @@ def read_table(
         places = _header_places(header, required, [*optional, "deleted"], line, faults, notices)
     else:
         places = {column: place for place, column in enumerate(columns) if column in wanted or column == "deleted"}
-        for column in required:
-            if column not in places:
-                faults.add(f"the declared columns lack {column!r}", "missing-column", column, 1)
         header = list(columns)
         line, cells = _first_row(text, delimiter) or (1, [])
         if _is_header(cells, columns):
@@ -142,6 +141,16 @@ def read_table(
     table = _collect(name, rows, places, len(header), frozenset(required), faults, notices)
     faults.raise_if_any()
     return table
+
+
+def _check_declared(columns: Sequence[str], required: Sequence[str], wanted: Sequence[str], faults: Faults) -> None:
+    """Raise where declared columns lack a name or give one twice; an empty file is no excuse."""
+    for column in wanted:
+        if column in required and column not in columns:
+            faults.add(f"the declared columns lack {column!r}", "missing-column", column, 1)
+        elif columns.count(column) > 1:
+            faults.add(f"{column!r} is declared more than once", "ambiguous-column", column, 1)
+    faults.raise_if_any()
 
 
 def _collect(

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from matching.formats.decode import printable
 from matching.formats.faults import Faults
 
 __all__ = ["Fields"]
@@ -54,19 +55,28 @@ class Fields:
 
     def text(self, key: str) -> str:
         """A text, "" where missing."""
-        value = self._get(key)
-        if value is None or isinstance(value, str):
-            return value or ""
-        self.fault(key, f"must be a text, got {kind(value)}", "not-text", value)
-        return ""
+        return self.optional_text(key) or ""
 
     def optional_text(self, key: str) -> str | None:
         """A text, None where missing."""
         value = self._get(key)
-        if value is None or isinstance(value, str):
+        if value is None or (isinstance(value, str) and self._whole(key, value)):
             return value
-        self.fault(key, f"must be a text, got {kind(value)}", "not-text", value)
+        if not isinstance(value, str):
+            self.fault(key, f"must be a text, got {kind(value)}", "not-text", value)
         return None
+
+    def _whole(self, key: str, text: str) -> bool:
+        """Whether a text has whole characters only; one with half a surrogate pair fits into no file."""
+        if text.isascii():
+            return True
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError:
+            reason = "holds half of a surrogate pair, which is no character"
+            self.fault(key, reason, "not-unicode", printable(text))
+            return False
+        return True
 
     def identifier(self, key: str, *, required: bool = False) -> str | None:
         """A trimmed id, None where missing or blank."""
@@ -74,7 +84,7 @@ class Fields:
         value = value.strip() if value is not None else None
         if not value:
             given = self.record.get(key)
-            if required and (given is None or isinstance(given, str)):
+            if required and (given is None or (isinstance(given, str) and not given.strip())):
                 self.fault(key, "is missing; a record needs an id", "missing-id")
             return None
         return value
@@ -84,7 +94,8 @@ class Fields:
         found = []
         for place, value in enumerate(self.items(key)):
             if isinstance(value, str):
-                found.append(value.strip() if trim else value)
+                if self._whole(f"{key}[{place}]", value):
+                    found.append(value.strip() if trim else value)
             elif value is not None:
                 self.fault(f"{key}[{place}]", f"must be a text, got {kind(value)}", "not-text", value)
         return tuple(found)
@@ -146,17 +157,15 @@ class Fields:
         )
         return default
 
-    def finite(self, key: str) -> float:
-        """A finite number of any sign, a must; 0 where it is none."""
+    def within(self, key: str, most: float) -> float:
+        """A finite number of any sign that is at most `most` in size, a must; 0 where it is none."""
         value = self._get(key)
-        if (
-            isinstance(value, (int, float))
-            and not isinstance(value, bool)
-            and abs(value) < MOST
-            and math.isfinite(value)
-        ):
+        if not isinstance(value, (int, float)) or isinstance(value, bool) or value != value:
+            self.fault(key, f"must be a finite number, got {kind(value)} {value!r:.40}", "not-a-number", value)
+        elif abs(value) > most:
+            self.fault(key, f"must lie between {-most:,.0f} and {most:,.0f}, got {value!r:.40}", "out-of-range", value)
+        else:
             return float(value)
-        self.fault(key, f"must be a finite number, got {kind(value)} {value!r:.40}", "not-a-number", value)
         return 0.0
 
     def flag(self, key: str, default: bool) -> bool:

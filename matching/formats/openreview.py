@@ -10,10 +10,15 @@ from typing import Any
 
 from matching.errors import InputError
 from matching.formats.bid_labels import bid_label
+from matching.formats.bundle_join import KnownPeople
+from matching.formats.bundle_reader import BundleReader
 from matching.formats.container import Container, open_container
 from matching.formats.faults import Faults
 from matching.formats.fields import Fields
 from matching.formats.json_text import parse_json, read_jsonl
+from matching.formats.layout import DATASET
+from matching.formats.side_files import read_side_files
+from matching.formats.table import Parsed
 from matching.notices import Notice
 from matching.profiles.reviewer import Publication, Reviewer
 from matching.profiles.submission import Author, Submission
@@ -24,17 +29,17 @@ __all__ = ["looks_like_dataset", "read_dataset"]
 NOT_A_PERSON = "archives/match_submissions.jsonl"  # written for comparisons of papers with papers
 SUBMISSION_FILES = ("submissions.json", "submissions.jsonl", "submissions/")
 WITHOUT_ARCHIVE = ("no_publications", "no_profile")  # lists in metadata.json of people who have no archive
-SIDE_FILES = ("metadata.json", "publications_by_profile_id.json")
+CONFLICT_FILES = {"conflicts.csv": None, "constraints.csv": ("submission", "reviewer", "value")}  # file -> columns
 START = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def looks_like_dataset(files: Container) -> bool:
     """Whether the files are a dataset: archives and one of the three forms of submissions."""
-    return bool(files.names("archives/", ".jsonl")) and bool(_submission_forms(files))
+    return bool(DATASET.inside(files, "archives/")) and bool(_submission_forms(files))
 
 
 def _submission_forms(files: Container) -> list[str]:
-    return [form for form in SUBMISSION_FILES if (files.names(form, ".jsonl") if form[-1] == "/" else form in files)]
+    return [form for form in SUBMISSION_FILES if (DATASET.inside(files, form) if form[-1] == "/" else form in files)]
 
 
 def read_dataset(source: str | Path | bytes | Container) -> tuple[Venue, tuple[Notice, ...]]:
@@ -53,29 +58,52 @@ def read_dataset(source: str | Path | bytes | Container) -> tuple[Venue, tuple[N
     notices : tuple of Notice
         Publications without any text that were left out, people without evidence, files not read.
 
+    Notes
+    -----
+    Beside the archives stand constraints.csv (submission, reviewer, value without a header: -1 a conflict, 0
+    nothing) and the side files of a bundle: conflicts.csv, bids.csv, loads.csv, demands.csv, locks.csv, scores/.
+
     Raises
     ------
     InvalidFileError (``invalid-file``)
-        Every fault of every file, each with file, line and field.
+        Every fault of every file, each with file, line and field; wanted pairs (1) in constraints.csv and
+        rules, which this version does not support; files whose names nearly fit or that cannot be read (see
+        `judge_names`).
     """
-    reader = _Reader(open_container(source))
+    files = BundleReader(open_container(source), DATASET)
+    files.refuse_rules()
+    reader = _Reader(files)
     reviewers = reader.reviewers()
     submissions = reader.submissions()
-    bids = reader.bids()
-    reader.raise_if_any()
-    return Venue(reviewers=reviewers, submissions=submissions, bids=bids), tuple(reader.notices)
+    people = list(enumerate(reviewers, start=1))
+    papers = list(enumerate(submissions, start=1))
+    known = KnownPeople(reviewers)
+    side = read_side_files(files, people, papers, known, {}, CONFLICT_FILES)
+    bids = reader.bids(side.bids)
+    files.raise_if_any()
+    venue = Venue(
+        reviewers=side.reviewers,
+        submissions=side.submissions,
+        bids=bids,
+        conflicts=side.conflicts,
+        locks=side.locks,
+        scores=side.scores,
+    )
+    return venue, (*reader.notices, *files.all_notices())
 
 
 class _Reader:
     """The files of one dataset, with the faults and notices found so far."""
 
-    def __init__(self, files: Container) -> None:
-        self.files = files
-        self.faults = Faults(files.label)
+    def __init__(self, reader: BundleReader) -> None:
+        self.files = reader.files
+        self.reader = reader
+        self.faults = reader.faults
         self.notices: list[Notice] = []
 
-    def raise_if_any(self) -> None:
-        self.faults.raise_if_any()
+    def inside(self, folder: str) -> list[str]:
+        """Names directly in a folder that are read."""
+        return DATASET.inside(self.files, folder)
 
     def lines(self, name: str, faults: Faults) -> Iterator[tuple[int, dict[str, Any]]]:
         """Objects of a file of JSON lines; an unreadable file is a fault."""
@@ -88,7 +116,7 @@ class _Reader:
         empty: Counter[str] = Counter()
         repeated = 0
         found: dict[str, Reviewer] = {}
-        for name in self.files.names("archives/", ".jsonl"):
+        for name in self.inside("archives/"):
             if name == NOT_A_PERSON:
                 continue
             person = name.removeprefix("archives/").removesuffix(".jsonl")
@@ -104,7 +132,7 @@ class _Reader:
                     repeated += 1
             self.faults.extend(faults.issues)
             found[person] = _reviewer(person, tuple(publications.values()))
-        if not found:
+        if not found and DATASET.meant["archives"] not in self.reader.meant:
             self.faults.add("holds no archives/<person>.jsonl", "missing-file")
         if empty:
             self.notices.append(
@@ -128,17 +156,21 @@ class _Reader:
     def _without_archive(self) -> list[str]:
         if "metadata.json" not in self.files:
             return []
-        faults = Faults("metadata.json")
-        record = parse_json(self.files.read("metadata.json"), faults)
-        self.faults.extend(faults.issues)
+        record = self._document("metadata.json")
         lists = [record.get(key) for key in WITHOUT_ARCHIVE] if isinstance(record, Mapping) else []
         people = {person for entry in lists if isinstance(entry, list) for person in entry if isinstance(person, str)}
         return sorted(people)
 
+    def _document(self, name: str) -> Any:
+        """Value of a file of JSON, None where it has faults."""
+        faults = self.reader.of(name)
+        return self.reader.trying(lambda: parse_json(self.files.read(name), faults))
+
     def submissions(self) -> tuple[Submission, ...]:
         forms = _submission_forms(self.files)
         if not forms:
-            self.faults.add("holds none of submissions.json, submissions.jsonl, submissions/", "missing-file")
+            if DATASET.meant["submissions"] not in self.reader.meant:
+                self.faults.add("holds none of submissions.json, submissions.jsonl, submissions/", "missing-file")
             return ()
         if len(forms) > 1:
             text = f"submissions come in several forms; {forms[0]} was read, {' and '.join(forms[1:])} not"
@@ -150,45 +182,50 @@ class _Reader:
             if value is not None and found.setdefault(value.id, value) is not value:
                 faults.add(f"submission {value.id!r} is there twice", "duplicate-id", "id", line, value.id)
             self.faults.extend(faults.issues)
+            if value is None and stem:
+                self.reader.broken["papers.jsonl"].add(stem)
         return tuple(found.values())
 
     def _submission_records(self, form: str) -> Iterator[tuple[str, int | None, object, str | None]]:
         """File, line, record and the id the place implies."""
         if form == "submissions.json":
-            faults = Faults(form)
-            try:
-                record = parse_json(self.files.read(form), faults)
-            except InputError as error:
-                record = {}
-                faults.extend(error.issues)
+            record = self._document(form)
+            faults = self.reader.of(form)
             if not faults and not isinstance(record, Mapping):
                 faults.add("must be one object of submissions by id", "not-an-object")
-            self.faults.extend(faults.issues)
             if not faults:
                 yield from ((form, None, value, key) for key, value in record.items())
             return
-        names = self.files.names(form, ".jsonl") if form.endswith("/") else [form]
+        names = self.inside(form) if form.endswith("/") else [form]
         for name in names:
             faults = Faults(name)
             stem = name.removeprefix(form).removesuffix(".jsonl") if form.endswith("/") else None
             yield from ((name, line, record, stem) for line, record in self.lines(name, faults))
             self.faults.extend(faults.issues)
 
-    def bids(self) -> tuple[Bid, ...]:
+    def bids(self, table: Parsed[tuple[Bid, ...]] | None) -> tuple[Bid, ...]:
+        """Bids of bids/ and those of bids.csv."""
         found: dict[tuple[str, str], tuple[Bid, str, int]] = {}
-        for name in self.files.names("bids/", ".jsonl"):
+        for name in self.inside("bids/"):
             faults = Faults(name)
             stem = name.removeprefix("bids/").removesuffix(".jsonl")
             for line, record in self.lines(name, faults):
                 bid = _bid(record, faults, line, stem)
-                if bid is None:
-                    continue
-                other, place, at = found.setdefault((bid.submission, bid.reviewer), (bid, name, line))
-                if other.bid != bid.bid:
-                    reason = f"{bid.bid} contradicts {other.bid} in {place}, line {at}"
-                    faults.add(reason, "contradiction", "label", line, bid.bid)
+                if bid is not None:
+                    _add_bid(found, bid, name, line, "label", faults)
             self.faults.extend(faults.issues)
+        for bid, line in zip(table.records, table.lines.tolist()) if table else ():
+            _add_bid(found, bid, "bids.csv", line, "bid", self.reader.of("bids.csv"))
         return tuple(bid for bid, _, _ in found.values())
+
+
+def _add_bid(
+    found: dict[tuple[str, str], tuple[Bid, str, int]], bid: Bid, name: str, line: int, field: str, faults: Faults
+) -> None:
+    """Add a bid; another one of the same pair must agree."""
+    other, place, at = found.setdefault((bid.submission, bid.reviewer), (bid, name, line))
+    if other.bid != bid.bid:
+        faults.add(f"{bid.bid} contradicts {other.bid} in {place}, line {at}", "contradiction", field, line, bid.bid)
 
 
 def _content(fields: Fields) -> Fields:

@@ -16,6 +16,7 @@ import numpy as np
 
 from matching.formats.bid_labels import ACCEPTED_BIDS, bid_label
 from matching.formats.checks import (
+    MOST_SCORE,
     columns_swapped,
     counts,
     numbers,
@@ -108,18 +109,21 @@ def read_scores(
     signal : str or None
         Name of the signal; None takes the file's name without its ending.
     default : float or None
-        Value of pairs not listed, see ImportedScores.
+        Value of pairs not listed, see ImportedScores; at most 1,000,000,000 in size, like every score.
     submissions, reviewers : collection of str or None
         Known ids (aliases and addresses may be among them), to notice swapped columns.
 
     Raises
     ------
     InvalidFileError (``invalid-file``)
-        Every faulty row is listed: ``missing-id``, ``not-a-number``, ``not-finite``, ``contradiction`` (one
-        pair, two values). ``columns-swapped`` where the ids stand in each other's columns.
+        Every faulty row is listed: ``missing-id``, ``not-a-number``, ``not-finite``, ``out-of-range``,
+        ``contradiction`` (one pair, two values). ``columns-swapped`` where the ids stand in each other's columns.
     """
     table, faults = _pairs(data, name, ("score",), (), columns, submissions, reviewers)
-    values = numbers(table, "score", faults)
+    if default is not None and not abs(default) <= MOST_SCORE:
+        reason = f"{default} does not lie between {-MOST_SCORE:,} and {MOST_SCORE:,}"
+        faults.add(reason, "out-of-range", "default", value=default)
+    values = numbers(table, "score", faults, MOST_SCORE)
     kept, notices = once(table, ("submission", "reviewer"), values, "scores", faults)
     faults.raise_if_any()
     first, second = table.cells("submission"), table.cells("reviewer")
@@ -186,7 +190,12 @@ def read_conflicts(
             if value == 0:
                 nothing.add(row)
             elif value != -1 and not math.isnan(value):
-                reason = "is neither -1 (conflict) nor 0 (nothing); wanted pairs belong to the locks or bids"
+                reason = "is neither -1 (conflict) nor 0 (nothing)"
+                if value == 1:
+                    reason = (
+                        "1 (a wanted pair) is not supported by this version; take the row out, "
+                        "and put the pair into the locks if it must be, into the bids if it should be"
+                    )
                 faults.add(reason, "not-a-conflict", "value", table.lines[row], value)
     faults.raise_if_any()
     seen: dict[DeclaredConflict, int] = {}

@@ -103,6 +103,18 @@ def test_a_reference_to_a_record_at_fault_is_no_second_fault() -> None:
     assert found == [("reviewers.jsonl", 1, "not-a-count")]
 
 
+@pytest.mark.parametrize("name", ["papers", "reviewers"])
+def test_a_list_at_fault_is_one_fault_and_not_one_for_each_reference(name: str) -> None:
+    """Thousands of references to nobody would bury the one message that explains them."""
+    rows = {
+        "conflicts": "paper,reviewer\np1,r1\n",
+        "loads": "reviewer,load_max\nr1,1\n",
+        "locks": "paper,reviewer\np2,r2\n",
+    }
+    publications = '{"reviewer": "r1", "title": "A"}\n'
+    assert faults(**rows, publications=publications, **{name: "{"}) == [(f"{name}.jsonl", 1, "not-json")]
+
+
 def test_b09_one_id_twice_names_both_lines() -> None:
     """The second does not overwrite the first."""
     with pytest.raises(InvalidFileError, match="also on line 1") as error:
@@ -171,9 +183,9 @@ def test_record_numbers_of_a_manifest_are_checked() -> None:
 
 
 def test_files_that_are_no_part_of_a_bundle_are_told() -> None:
-    """A misnamed file would otherwise be forgotten."""
-    notices = read_bundle(packed(conflict="paper,reviewer\n"))[1]
-    assert [(notice.code, notice.data["file"]) for notice in notices] == [("ignored-file", "conflict.csv")]
+    """Somebody may have meant them to count."""
+    notices = read_bundle(packed(remarks="paper,reviewer\n"))[1]
+    assert [(notice.code, notice.data["file"]) for notice in notices] == [("ignored-file", "remarks.csv")]
 
 
 def test_a_table_may_not_take_the_name_of_a_built_in_signal() -> None:
@@ -200,6 +212,47 @@ def test_an_extra_that_is_no_json_is_refused() -> None:
         bundle_files(Venue(extra={"a": {1, 2}}))
     with pytest.raises(InvalidVenueError, match="JSON"):
         bundle_files(Venue(reviewers=(Reviewer("r", extra={"a": float("nan")}),)))
+
+
+def test_a_default_beyond_the_limit_of_scores_is_refused() -> None:
+    """It is a score like any other."""
+    files = {"papers.jsonl": PAPERS, "reviewers.jsonl": REVIEWERS, "scores/s.csv": "paper,reviewer,score\np1,r1,1e9\n"}
+    for number in ("1000000001", "-1e10", "1e300"):
+        manifest = f'{{"settings": {{"score_defaults": {{"s": {number}}}}}}}'
+        with pytest.raises(InvalidFileError) as error:
+            read_bundle(
+                zip_files({name: text.encode() for name, text in (files | {"manifest.json": manifest}).items()})
+            )
+        (issue,) = error.value.issues
+        assert (issue.source, issue.field, issue.code) == ("manifest.json", "settings.score_defaults.s", "out-of-range")
+
+
+@pytest.mark.parametrize("text", ['{"id": "r\\ud800"}', '{"id": "r", "extra": [{"\\uDfff": 1}]}'])
+def test_half_characters_are_refused_when_read(text: str) -> None:
+    """No file could be written with them later."""
+    assert faults(reviewers=text + "\n") == [("reviewers.jsonl", 1, "not-unicode")]
+
+
+def test_half_characters_are_refused_before_a_file_is_written() -> None:
+    """Values made in Python were never read from a file."""
+    for venue in (
+        Venue(bids=(Bid("p", "r\udcff", "high"),)),
+        Venue(reviewers=(Reviewer("r\udcff"),)),
+        Venue(name="\udcff"),
+        Venue(scores=(ImportedScores("s\udcff", (), (), ()),)),
+    ):
+        with pytest.raises(InvalidVenueError):
+            bundle_files(venue)
+
+
+def test_signals_may_have_names_that_start_with_a_dot() -> None:
+    """A file of such a name would be taken for a dropping of some program."""
+    scores = tuple(ImportedScores(name, ("p1",), ("r1",), (0.5,)) for name in (".", "..", "._x", ".DS_Store"))
+    venue = Venue(reviewers=(Reviewer("r1"),), submissions=(Submission("p1"),), scores=scores)
+    again = read_bundle(write_bundle_zip(venue))[0]
+    assert [item.name for item in again.scores] == sorted(item.name for item in scores)
+    with pytest.raises(InvalidVenueError, match="name"):
+        bundle_files(Venue(scores=(ImportedScores("", (), (), ()),)))
 
 
 text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=6)

@@ -144,3 +144,19 @@ def test_submissions_round_trip_with_everything_in_them() -> None:
     }
     (value,) = submissions_from_dicts([record])
     assert submission_to_dict(value) == record
+
+
+@pytest.mark.parametrize(
+    ("read", "record", "field"),
+    [
+        (reviewer_from_dict, {"id": "r\ud800"}, "id"),
+        (reviewer_from_dict, {"id": "r", "emails": ["a", "\udc00@x"]}, "emails[1]"),
+        (reviewer_from_dict, {"id": "r", "publications": [{"id": "w", "title": "\udfff"}]}, "publications[0].title"),
+        (submission_from_dict, {"id": "p", "track": "\ud83d"}, "track"),
+        (submission_from_dict, {"id": "p", "authors": [{"id": "\ud83d"}]}, "authors[0].id"),
+    ],
+)
+def test_half_characters_are_faults_wherever_a_text_stands(read, record: dict, field: str) -> None:
+    """A plan that names such an id could not be written; whole ones are fine."""
+    assert fault_codes(read, record) == [("not-unicode", field)]
+    assert submission_from_dict({"id": "\U0001f600"}, Faults("x")) is not None

@@ -48,6 +48,33 @@ def test_b41_numbers_that_are_not_finite_are_refused_with_their_row(cell: str) -
     assert faults(read_scores, data) == [("not-finite", 3, "score")]
 
 
+@pytest.mark.parametrize("cell", ["1000000000.1", "-2e9", "1e300"])
+def test_scores_beyond_a_thousand_million_are_refused_with_their_row(cell: str) -> None:
+    """Single precision and the solver's whole numbers cannot tell such numbers apart."""
+    data = f"paper,reviewer,score\np1,r1,-1e9\np1,r2,{cell}\n".encode()
+    assert faults(read_scores, data) == [("out-of-range", 3, "score")]
+
+
+@pytest.mark.parametrize("default", [1.1e9, float("nan"), float("inf")])
+def test_a_default_of_scores_is_judged_like_a_score(default: float) -> None:
+    """It stands for every pair that is not listed."""
+    assert faults(read_scores, b"paper,reviewer,score\n", default=default) == [("out-of-range", None, "default")]
+
+
+@pytest.mark.parametrize("data", [b"", b"\n \n", b"p1,r1\n"])
+@pytest.mark.parametrize("read", [read_scores, read_bids, read_conflicts, read_loads, read_demands, read_locks])
+def test_declared_columns_that_lack_a_name_are_refused_whatever_the_file_holds(read, data: bytes) -> None:
+    """An empty file once passed and failed later with an error of another kind."""
+    for columns in ((), ("bid",), ("evidence", "rule")):
+        assert {code for code, _, _ in faults(read, data, columns=columns)} == {"missing-column"}
+
+
+def test_a_column_may_be_declared_once_only() -> None:
+    """Which of the two would count?"""
+    columns = ("submission", "reviewer", "reviewer")
+    assert faults(read_locks, b"p1,r1,r2\n", columns=columns) == [("ambiguous-column", 1, "reviewer")]
+
+
 @pytest.mark.parametrize("cell", ["", "high", "1_0", "0x1", "N/A"])
 def test_scores_that_are_no_numbers_are_refused(cell: str) -> None:
     """Unknown is a row that is not there."""
