@@ -20,6 +20,7 @@ from matching.constraints.conflicts import Conflicts, find_conflicts
 from matching.constraints.problem import AssignmentProblem
 from matching.errors import InvalidParamsError, InvalidVenueError, Issue
 from matching.explain.diagnosis import Names, capacity_of, diagnose, shortages
+from matching.explain.exclusions import Exclusions
 from matching.explain.pair import Explainer
 from matching.notices import Notice
 from matching.params import OBJECTIVES, Params
@@ -37,7 +38,7 @@ from matching.solvers.base import Progress, ProgressCallback, Solution, Status
 from matching.solvers.pricing import PricingSolver
 from matching.types import IntArray
 
-__all__ = ["assign", "input_hash", "readiness", "recommend"]
+__all__ = ["assign", "exclusions", "input_hash", "readiness", "recommend"]
 
 log = logging.getLogger(__name__)
 
@@ -239,6 +240,19 @@ def readiness(venue: Venue, params: Params | None = None) -> dict[str, Any]:
     }
 
 
+def exclusions(venue: Venue, params: Params | None = None) -> Exclusions:
+    """Who cannot be assigned where, and why, without scoring a text.
+
+    Raises
+    ------
+    InvalidVenueError, InvalidParamsError
+        As `recommend` would.
+    """
+    params = _checked(venue, params)
+    resolved, conflicts = _prepare(venue, params)
+    return Exclusions(resolved, conflicts, params)
+
+
 def _checked(venue: Venue, params: Params | None) -> Params:
     """`params` or the defaults; other types are refused by name before they fail somewhere deep."""
     if not isinstance(venue, Venue):
@@ -249,7 +263,10 @@ def _checked(venue: Venue, params: Params | None) -> Params:
 
 
 def input_hash(venue: Venue, params: Params) -> str:
-    """SHA-256 over everything a run depends on, as 64 hexadecimal digits; the order of records changes nothing."""
+    """SHA-256 over what a plan is made from, as 64 hexadecimal digits; the order of records changes nothing.
+
+    The time limit is left out: it says how long a run may take, not which plan is wanted, and servers add their own.
+    """
 
     def canonical(value: Any) -> Any:
         return json.dumps(plain(value), sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=repr)
@@ -263,7 +280,8 @@ def input_hash(venue: Venue, params: Params) -> str:
         rows = sorted(zip(table.submissions, table.reviewers, table.values.tolist()))
         digest.update(canonical([table.name, table.default, rows]).encode("utf-8", "surrogatepass") + b"\x1d")
     rest = [venue.demand, venue.load_max, venue.load_min, dict(venue.domain_aliases), sorted(venue.free_mail)]
-    digest.update(canonical([rest, params.to_dict()]).encode("utf-8", "surrogatepass"))
+    wanted = {name: value for name, value in params.to_dict().items() if name != "time_limit"}
+    digest.update(canonical([rest, wanted]).encode("utf-8", "surrogatepass"))
     return digest.hexdigest()
 
 

@@ -103,6 +103,9 @@ class Params:
         for name in ("allow_unknown", "allow_zero", "affiliation_conflicts"):
             if not isinstance(getattr(self, name), bool):
                 fault(name, "must be true or false", getattr(self, name))
+        if not issues and None not in (self.load_min, self.load_max) and self.load_min > self.load_max:  # type: ignore[operator]
+            reason = f"load_min {self.load_min} is above load_max {self.load_max}"
+            issues.append(Issue(reason, "contradiction", "load_min", value=self.load_min, source="params"))
         if self.objective not in OBJECTIVES:
             fault("objective", f"must be one of {', '.join(OBJECTIVES)}", self.objective)
         if not isinstance(self.scorer, str):

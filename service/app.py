@@ -7,7 +7,7 @@ import time
 import structlog
 from flask import Flask, Response, g, redirect, request
 
-from service import auth, openapi, problems, wiring
+from service import auth, logs, openapi, problems, wiring
 from service.config import Settings
 from service.edge.services import EXTENSION
 from service.requestid import HEADER, request_id
@@ -43,6 +43,7 @@ def create_app(settings: Settings | None = None, services: Services | None = Non
     SettingsError (``invalid-settings``)
         Settings that cannot work or are not safe.
     """
+    logs.configure()
     if services is None:
         settings = Settings.from_environment() if settings is None else settings
         settings.check()

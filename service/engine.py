@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from matching.params import Params
 from matching.plan.plan import AssignmentPlan
 from matching.profiles.venue import Venue
 from matching.solvers.base import Progress
+
+if TYPE_CHECKING:  # it loads scikit-learn along
+    from matching.explain.exclusions import Exclusions
 
 __all__ = ["Engine", "engine_or_default"]
 
@@ -25,6 +28,10 @@ class Engine(Protocol):
 
     def readiness(self, venue: Venue, params: Params) -> dict[str, Any]:
         """``{"ready": bool, "counts": {...}, "items": [Notice, ...]}``."""
+        ...
+
+    def exclusions(self, venue: Venue, params: Params) -> Exclusions:
+        """Who cannot be assigned where, and why."""
         ...
 
 

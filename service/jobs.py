@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import os
-import socket
 import threading
 import time
 import uuid
@@ -19,6 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from service.cluster import Cluster
 from service.engine import Engine
 from service.errors import NotFoundError, UnavailableError
+from service.process import LIVE, Process, this_process
 from service.store import Store
 from service.store.plans import OPEN, adopt_plan, all_open_plans, end_plan, find_plan, renew_leases
 from service.translate import dumps
@@ -40,9 +39,6 @@ NO_RESULT = {
     "detail": "the worker could not store the plan; start a new plan to try again",
     "errors": [],
 }
-
-_LIVE: set[str] = set()
-"""Tokens of the DaskJobs of this process that are not closed."""
 
 
 class Jobs(Protocol):
@@ -143,8 +139,8 @@ class DaskJobs:
         self._cluster = Cluster(store.url, scheduler, engine, time_limit)
         self._mode = "local" if scheduler is None else "cluster"
         self._token = uuid.uuid4().hex
-        self.owner = f"{self._mode}/{socket.gethostname()}/{os.getpid()}/{self._token}"
-        _LIVE.add(self._token)
+        self.owner = str(this_process(self._mode, self._token))
+        LIVE.add(self._token)
         self._lock = threading.Lock()
         self._waiting: deque[str] = deque()
         self._futures: dict[str, Any] = {}
@@ -184,7 +180,7 @@ class DaskJobs:
             return
         self._stopped.set()
         self._wake.set()
-        _LIVE.discard(self._token)
+        LIVE.discard(self._token)
         atexit.unregister(self.close)
         if self._thread is not None:
             self._thread.join(timeout=30)
@@ -215,7 +211,7 @@ class DaskJobs:
                 log.warning("monitor_without_database")
             except Exception as error:  # the monitor must survive whatever a cluster does
                 self._trouble = True
-                log.warning("monitor_failed", reason=type(error).__name__)
+                log.warning("monitor_failed", exc_info=error)
 
     def _look(self) -> None:
         """One round over every open plan."""
@@ -260,8 +256,8 @@ class DaskJobs:
         self._futures.pop(row.id, None)
 
     def _look_at_other(self, row: Row[Any], now: float) -> None:
-        owner = _Owner.parse(row.owner)
-        certain = owner is not None and owner.is_gone(self.owner)
+        owner = Process.parse(row.owner)
+        certain = owner is not None and owner.is_gone()
         if not certain:
             if (row.lease_until or 0.0) > now:
                 self._suspects.pop(row.id, None)
@@ -270,7 +266,7 @@ class DaskJobs:
             since = self._suspects.setdefault(row.id, time.monotonic())
             if time.monotonic() - since < min(self._lease / 4, 5.0):
                 return
-        on_cluster = owner is not None and owner.mode == "cluster"
+        on_cluster = owner is not None and owner.role == "cluster"
         if row.state == "running" and on_cluster and now < (row.heartbeat_at or 0.0) + self._stale:
             if self._mode == "cluster":
                 until = now + self._lease
@@ -316,32 +312,3 @@ class DaskJobs:
                 return bool(find_plan(connection, plan_id).state == OPEN[0])
         except NotFoundError:
             return False
-
-
-class _Owner:
-    """Who answers for a plan, as written in its row."""
-
-    def __init__(self, mode: str, host: str, pid: int, token: str) -> None:
-        self.mode, self.host, self.pid, self.token = mode, host, pid, token
-
-    @classmethod
-    def parse(cls, text: str | None) -> _Owner | None:
-        parts = (text or "").split("/")
-        return cls(parts[0], parts[1], int(parts[2]), parts[3]) if len(parts) == 4 and parts[2].isdigit() else None
-
-    def is_gone(self, mine: str) -> bool:
-        """Whether the process is gone for certain; one on another machine never is."""
-        me = _Owner.parse(mine)
-        if me is None or self.host != me.host or os.name != "posix":
-            return False
-        if self.pid == me.pid:
-            # in a container every process before this one had the same number, too; another DaskJobs of this very
-            # process is known by its token
-            return self.token not in _LIVE
-        try:
-            os.kill(self.pid, 0)
-        except ProcessLookupError:
-            return True
-        except OSError:
-            return False
-        return False

@@ -98,7 +98,7 @@ KINDS = (
         "What is stored contradicts the request, for example an id that exists already; `errors` "
         "lists every clash and nothing was stored.",
     ),
-    _of(own.NotReadyError, 409, "The venue lacks reviewers or submissions, or the plan has no result yet."),
+    _of(own.NotReadyError, 409, "The venue has no active submissions or no active reviewers, so no plan can be made."),
     _of(
         own.PreconditionFailedError, 412, "Somebody changed the record in between: read it again and send its new ETag."
     ),

@@ -18,7 +18,7 @@ from service.edge.errors import PlacedIssue, Step, steps, summary
 from service.kinds import PROBLEMS
 from service.requestid import request_id
 
-__all__ = ["MEDIA_TYPE", "ProblemSchema", "install", "problem", "problem_of"]
+__all__ = ["MEDIA_TYPE", "ProblemSchema", "document", "install", "problem", "problem_of"]
 
 MEDIA_TYPE = "application/problem+json"
 MOST_ERRORS = 1000  # entries in one answer; the number of the others is told
@@ -42,7 +42,7 @@ class FaultSchema(Schema):
         metadata={"description": "JSON pointer into the body, as a fragment: `#/reviewers/3/load_max`."}
     )
     line = fields.Integer(metadata={"description": "Line of a CSV body, from 1."})
-    parameter = fields.String(metadata={"description": "Parameter of the query string, or header."})
+    parameter = fields.String(metadata={"description": "Parameter of the query string, header, or part of the path."})
     row = fields.Integer(metadata={"description": "Position in the uploaded list, from 0."})
     field = fields.String(metadata={"description": "Field or column at fault."})
     value = fields.Raw(metadata={"description": "What was sent, cut where long."})
@@ -94,17 +94,8 @@ def problem(
         Become `errors`; beyond MOST_ERRORS they are only counted.
     headers : iterable of pairs
     """
-    kind = PROBLEMS[code]
-    body: dict[str, Any] = {
-        "type": f"/v1/problems/{code}",
-        "title": kind.title,
-        "status": status or kind.status,
-        "detail": detail,
-        "instance": quote(request.path, safe="/~@:$,;+="),
-        "code": code,
-        "request_id": request_id(),
-        "errors": [entry(issue) for issue in issues[:MOST_ERRORS]],
-    }
+    body = document(code, detail, quote(request.path, safe="/~@:$,;+="), request_id(), status=status)
+    body["errors"] = [entry(issue) for issue in issues[:MOST_ERRORS]]
     if len(issues) > MOST_ERRORS:
         body["more_errors"] = len(issues) - MOST_ERRORS
     text = json.dumps(body, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
@@ -114,11 +105,26 @@ def problem(
     return response
 
 
+def document(code: str, detail: str, instance: str, name: str, *, status: int | None = None) -> dict[str, Any]:
+    """The members of a problem without faults in detail; `name` is the id of the request."""
+    kind = PROBLEMS[code]
+    return {
+        "type": f"/v1/problems/{code}",
+        "title": kind.title,
+        "status": status or kind.status,
+        "detail": detail,
+        "instance": instance,
+        "code": code,
+        "request_id": name,
+        "errors": [],
+    }
+
+
 def entry(issue: Issue) -> dict[str, Any]:
     """One issue as one entry of `errors`."""
     shown: dict[str, Any] = {}
     path = _path(issue)
-    if issue.source in ("query", "header"):
+    if issue.source in ("query", "header", "path"):
         shown["parameter"] = issue.field or ""
     elif issue.source is not None and issue.source.endswith(".csv"):
         if issue.row is not None:

@@ -7,10 +7,15 @@ import uuid
 
 from flask import g, has_request_context, request
 
-__all__ = ["HEADER", "request_id"]
+__all__ = ["HEADER", "chosen_id", "request_id"]
 
 HEADER = "X-Request-ID"
 FORM = re.compile(r"[A-Za-z0-9._-]{1,64}")  # nothing that could break a log line
+
+
+def chosen_id(given: str) -> str:
+    """The id a caller sent, where it has our form; else a new one."""
+    return given if FORM.fullmatch(given) else uuid.uuid4().hex
 
 
 def request_id() -> str:
@@ -18,6 +23,5 @@ def request_id() -> str:
     if not has_request_context():
         return "none"
     if "request_id" not in g:
-        given = request.headers.get(HEADER, "")
-        g.request_id = given if FORM.fullmatch(given) else uuid.uuid4().hex
+        g.request_id = chosen_id(request.headers.get(HEADER, ""))
     return str(g.request_id)

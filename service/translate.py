@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from matching.errors import InputError, Issue, MatchingError
+from matching.errors import ISSUES_IN_MESSAGE, InputError, Issue, MatchingError
 from matching.notices import Notice
 from matching.plan.plan import AssignmentPlan, plain
 from matching.profiles.identity import fold_address, is_address
@@ -50,6 +51,15 @@ SUBMISSION_DEFAULTS: Mapping[str, Any] = {
 PlanRows: TypeAlias = tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]], dict[str, str]]
 
 NO_NAMES = "[[],[],null]"  # most reviewers of some venues; spares parsing it
+
+STOPPING = frozenset({"too-few-eligible", "too-little-load", "load-min-too-high"})
+"""Codes of notices with which no full plan exists."""
+
+REMARKS = frozenset({"role-left-out", "merged-accounts", "load-max-cut", "load-min-cut", "unused-signal"})
+"""Codes of notices about what was done as it was asked for."""
+
+ROWS = re.compile(r"(?<=['\"]) \(row -?\d+\)|(?<=twice), at rows -?\d+ and -?\d+(?=;)")
+"""Places of stored records in the words of an issue: an order nobody outside knows."""
 
 PLAN_DOCUMENTS = ("report", "certificate", "diagnosis", "provenance", "notices", "unfilled")
 """Parts of a plan that are stored as one JSON text each."""
@@ -131,30 +141,42 @@ def notice_to_dict(notice: Notice) -> dict[str, Any]:
             "data": notice.data,
         }
     )
-    entry["severity"] = entry["data"].get("severity", "warning")
-    return entry
+    severity = "error" if notice.code in STOPPING else "info" if notice.code in REMARKS else "warning"
+    return {**entry, "severity": severity}
 
 
 def issues_with_names(issues: Iterable[Issue], snapshot: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Issues as dicts with "submissions" and "reviewers": the ids of the rows they speak of.
 
-    A row counts records inside the snapshot, an order nobody outside knows, so "row" is None here.
+    A row counts records inside the snapshot, an order nobody outside knows, so "row" is None here, and a reason that
+    does not name its record begins with it.
     """
     entries = []
     for issue in issues:
-        entry = plain(asdict(issue))
-        people, papers = [], []
-        records = snapshot.get(issue.source or "", ())
-        if issue.row is not None and 0 <= issue.row < len(records) and issue.source != "scores":
-            record = records[issue.row]
-            if issue.source == "reviewers":
-                people = [record["id"]]
-            elif issue.source == "submissions":
-                papers = [record["id"]]
-            else:
-                papers, people = [record[0]], [record[1]]
-        entries.append({**entry, "row": None, "submissions": papers, "reviewers": people})
+        papers, people = _records_of(issue, snapshot)
+        reason = ROWS.sub("", issue.reason)
+        if issue.row is not None and (names := [name for name in (*papers, *people) if name not in reason]):
+            reason = f"{', '.join(names)}: {reason}"
+        entry = {**plain(asdict(issue)), "reason": reason, "row": None}
+        entries.append({**entry, "submissions": papers, "reviewers": people})
     return entries
+
+
+def _records_of(issue: Issue, snapshot: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """Ids of the submissions and of the reviewers an issue speaks of."""
+    if issue.code == "locked-conflict" and isinstance(issue.value, (list, tuple)) and len(issue.value) == 2:
+        return [str(issue.value[0])], [str(issue.value[1])]
+    if issue.code == "too-many-locks" and isinstance(issue.value, str):
+        return ([issue.value], []) if issue.field == "demand" else ([], [issue.value])
+    records = snapshot.get(issue.source or "", ())
+    if issue.row is None or not 0 <= issue.row < len(records) or issue.source == "scores":
+        return [], []
+    record = records[issue.row]
+    if issue.source == "reviewers":
+        return [], [record["id"]]
+    if issue.source == "submissions":
+        return [record["id"]], []
+    return [record[0]], [record[1]]
 
 
 def problem_of(error: Exception, snapshot: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -171,7 +193,14 @@ def problem_of(error: Exception, snapshot: Mapping[str, Any] | None = None) -> d
         }
     issues: Sequence[Issue] = error.issues if isinstance(error, InputError) else ()
     errors = issues_with_names(issues, snapshot or {})
-    return {"code": error.code, "title": error.title, "detail": error.detail, "errors": errors}
+    return {"code": error.code, "title": error.title, "detail": _detail(errors) or error.detail, "errors": errors}
+
+
+def _detail(errors: Sequence[Mapping[str, Any]]) -> str:
+    """The first few faults as one sentence."""
+    shown = [entry["reason"] for entry in errors[:ISSUES_IN_MESSAGE]]
+    more = len(errors) - len(shown)
+    return "; ".join(shown) + (f"; and {more} more" if more else "")
 
 
 def plan_to_rows(
@@ -198,6 +227,7 @@ def plan_to_rows(
         "gap": body["gap"],
         "summary": dumps(_totals(body["report"], len(assignments), body["unfilled"])),
         "versions": dumps(body["provenance"].get("versions", {})),
+        "input_hash": body["provenance"].get("input_hash"),
     }
     return columns, assignments, alternates, {name: dumps(body[name]) for name in PLAN_DOCUMENTS}
 

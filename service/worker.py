@@ -15,10 +15,12 @@ from typing import Any
 
 import structlog
 from sqlalchemy import Connection
+from sqlalchemy.exc import SQLAlchemyError
 
 from matching.errors import MatchingError
 from matching.params import Params
 from matching.solvers.base import Progress, Status
+from service import logs
 from service.config import Settings
 from service.engine import Engine, engine_or_default
 from service.errors import NotFoundError, UnavailableError
@@ -33,6 +35,8 @@ log = structlog.get_logger(__name__)
 
 HEARTBEAT_SECONDS = 2.0  # between signs of life while the engine is silent
 REPORT_SECONDS = 0.25  # shortest time between two progress writes; one at every step would load the database
+
+ALMOST = 0.99  # progress of a plan that is computed and not stored; 1.0 is a result one can read
 
 PAUSES = (1.0, 5.0, 15.0)  # seconds before each further try to store a result
 
@@ -81,7 +85,7 @@ class _Reporter:
         """The engine's callback: notes the report, raises Cancelled when asked to stop."""
         facts = {
             "phase": report.phase,
-            "progress": min(max(float(report.fraction), 0.0), 1.0),
+            "progress": min(max(float(report.fraction), 0.0), ALMOST),
             "value": report.value,
             "bound": report.bound,
             "gap": report.gap,
@@ -104,7 +108,7 @@ class _Reporter:
             _, stop = self._store.write(
                 lambda connection: report_progress(connection, self._plan_id, self._claim, facts)
             )
-        except UnavailableError:
+        except (UnavailableError, SQLAlchemyError):
             return  # one sign of life lost does no harm; the next one comes soon
         if stop:
             self._stop.set()
@@ -134,15 +138,22 @@ def run_plan(
     time_limit : float or None
         Seconds the engine may take where the plan's own parameters allow more.
     """
-    if database_url is None:
-        settings = Settings.from_environment()
-        store = Store(settings.database_url, settings.data_dir)
-    else:
-        store = Store(database_url)
+    logs.configure()
+    store = None
     try:
+        if database_url is None:
+            settings = Settings.from_environment()
+            store = Store(settings.database_url, settings.data_dir)
+        else:
+            store = Store(database_url)
         return _run(store, plan_id, engine, time_limit)
+    except Exception as error:
+        # Dask would log what it is handed, words and arguments included; whoever watches the plan sees it left no end
+        log.error("plan_lost", plan=plan_id, exc_info=error)
+        return "lost"
     finally:
-        store.close()
+        if store is not None:
+            store.close()
 
 
 def _run(store: Store, plan_id: str, engine: Engine | None, time_limit: float | None) -> str:
@@ -156,14 +167,16 @@ def _run(store: Store, plan_id: str, engine: Engine | None, time_limit: float | 
         with _Reporter(store, plan_id, claim) as report:
             with store.read() as connection:
                 row = find_plan(connection, plan_id)
-                snapshot = load_snapshot(connection, row.input_hash)
+                snapshot = load_snapshot(connection, row.venue_hash)
             report.raise_if_cancelled()
-            params = Params.from_mapping(json.loads(row.params))
+            asked = params = Params.from_mapping(json.loads(row.params))
             if time_limit is not None and (params.time_limit is None or params.time_limit > time_limit):
                 params = replace(params, time_limit=time_limit)
             plan = engine_or_default(engine).recommend(venue_from_snapshot(snapshot), params, progress=report)
             report.raise_if_cancelled()
-        state, result = STATE_OF_STATUS[plan.status], plan_to_rows(plan)
+        # what was asked for, as the plan's own row has it; the server's limit stands beside it
+        origin = {**plan.provenance, "params": asked.to_dict(), "server_time_limit": time_limit}
+        state, result = STATE_OF_STATUS[plan.status], plan_to_rows(replace(plan, provenance=origin))
         if state == "timed_out":
             problem = _limit_problem(params.time_limit)
         elif state == "infeasible":

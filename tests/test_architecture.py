@@ -20,8 +20,9 @@ MATCHING = (
 """The engine from the ground up: a line may import those before it."""
 
 SERVICE = (
-    "errors", "config", "store", "engine", "translate", "worker", "cluster", "jobs", "wiring", "schemas", "handlers",
-    "requestid", "edge", "kinds", "auth", "problems", "pages", "resources", "openapi", "app", "server", "cli",
+    "errors", "config", "process", "logs", "store", "engine", "translate", "worker", "cluster", "jobs", "wiring",
+    "schemas", "handlers", "requestid", "edge", "kinds", "auth", "problems", "pages", "resources", "openapi", "app",
+    "server", "cli",
 )  # fmt: skip
 """The service from the ground up: settings and store, work, use cases, then what speaks HTTP."""
 

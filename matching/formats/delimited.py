@@ -20,6 +20,7 @@ from matching.notices import Notice
 __all__ = ["SYNONYMS", "Table", "read_table", "write_table"]
 
 DELIMITERS = (",", ";", "\t")
+STATED = re.compile(r'"?sep=([,;\t])"?[,;\t ]*(?=\r|\n|$)', re.IGNORECASE)
 TEXT_COLUMNS = frozenset({"evidence"})  # cells whose outer blanks are part of the text
 
 SYNONYMS: Mapping[str, tuple[str, ...]] = {
@@ -94,7 +95,7 @@ def read_table(
     ----------
     data : bytes
         UTF-8 with or without a byte order mark; LF, CRLF or CR; quoted delimiters and line breaks; blank
-        lines are skipped.
+        lines are skipped, and a first line ``sep=;`` states the delimiter.
     name : str
         File name for messages.
     required, optional : sequence of str
@@ -105,14 +106,14 @@ def read_table(
     Raises
     ------
     InvalidFileError (``invalid-file``)
-        ``not-utf8``, ``quoting``, ``empty-file``, ``missing-column``, ``ambiguous-column``, ``header-row``,
-        ``wrong-width``; `Issue.row` is a line number, every faulty row is listed.
+        ``not-utf8``, ``quoting``, ``too-long``, ``empty-file``, ``missing-column``, ``ambiguous-column``,
+        ``header-row``, ``wrong-width``; `Issue.row` is a line number, every faulty row is listed.
 
     Notes
     -----
     Time and memory grow with the file: about 1.5 s for a million rows of three columns.
     """
-    text = decode(data, name)
+    text, stated = _without_stated_delimiter(decode(data, name))
     faults = Faults(name)
     wanted = [*required, *optional]
     if columns is not None:
@@ -125,7 +126,7 @@ def read_table(
             )
             faults.raise_if_any()
         return Table(name, {column: [] for column in wanted if column in (columns or ())}, [])
-    delimiter = _delimiter(text, [*wanted, "deleted"], columns)
+    delimiter = stated or _delimiter(text, [*wanted, "deleted"], columns)
     rows = _rows(text, delimiter, name)
     notices: list[Notice] = []
     if columns is None:
@@ -141,6 +142,15 @@ def read_table(
     table = _collect(name, rows, places, len(header), frozenset(required), faults, notices)
     faults.raise_if_any()
     return table
+
+
+def _without_stated_delimiter(text: str) -> tuple[str, str | None]:
+    """The text without a first line ``sep=;``, by which Excel is told the delimiter, and what that line says.
+
+    The line stays as a blank one, so that all others keep their numbers.
+    """
+    found = STATED.match(text)
+    return (text[found.end() :], found[1]) if found else (text, None)
 
 
 def _check_declared(columns: Sequence[str], required: Sequence[str], wanted: Sequence[str], faults: Faults) -> None:
@@ -205,8 +215,12 @@ def _rows(text: str, delimiter: str, name: str) -> Iterator[tuple[int, list[str]
                 yield line, cells
             line = reader.line_num + 1
     except csv.Error as error:
-        reason = f"the quotes of the row that starts here do not match ({error})"
-        raise InvalidFileError(issues=[Issue(reason, "quoting", row=line, source=name)]) from error
+        if "field larger than field limit" in str(error):
+            most = csv.field_size_limit()
+            reason, code = f"a cell of the row that starts here has more than {most} characters", "too-long"
+        else:
+            reason, code = f"the quotes of the row that starts here do not match ({error})", "quoting"
+        raise InvalidFileError(issues=[Issue(reason, code, row=line, source=name)]) from error
 
 
 def _first_row(text: str, delimiter: str) -> tuple[int, list[str]] | None:

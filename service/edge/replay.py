@@ -7,19 +7,27 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from flask import Response, request
+from flask import Response, g, request
 
 from service import handlers
+from service.edge.answers import path_of, record
 from service.edge.errors import InvalidRequestError, PlacedIssue
 from service.edge.payload import read_body
 from service.edge.services import services
+from service.handlers import Claim
 
-__all__ = ["KEPT", "replayable"]
+__all__ = ["KEPT", "claim", "replayable"]
 
 HEADER = "Idempotency-Key"
 KEY = re.compile(r"[\x21-\x7e]{1,255}")
 KEPT = ("Location", "ETag", "Retry-After", "Preference-Applied")
 """Headers that belong to the stored answer; the others describe the connection."""
+
+
+def claim() -> Claim | None:
+    """The Idempotency-Key of the current request as it is held; None where the request came without one."""
+    held: Claim | None = g.get("claim")
+    return held
 
 
 def replayable(view: Callable[[], Response], dry_run: bool) -> Response:
@@ -42,16 +50,23 @@ def replayable(view: Callable[[], Response], dry_run: bool) -> Response:
         words = "must have 1 to 255 printable ASCII characters, no blanks"
         raise InvalidRequestError(issues=[PlacedIssue(words, "bad-header", HEADER, None, None, "header", path=None)])
 
-    def action() -> dict[str, Any]:
-        response = view()
-        sent = {name: response.headers[name] for name in KEPT if name in response.headers}
-        return {"status": response.status_code, "headers": sent, "body": response.get_data(as_text=True)}
+    def action(held: Claim | None) -> dict[str, Any]:
+        g.claim = held
+        return _kept(view())
 
-    kept, replayed = handlers.once(services(), key, _fingerprint(), action)
+    def resume(plan: str) -> dict[str, Any]:
+        return _kept(record(handlers.get_plan(services(), plan), 202, path_of("plans", plan), Retry_After="1"))
+
+    kept, replayed = handlers.once(services(), key, _fingerprint(), action, resume)
     response = Response(kept["body"], kept["status"], kept["headers"], mimetype="application/json")
     if replayed:
         response.headers["Idempotency-Replayed"] = "true"
     return response
+
+
+def _kept(response: Response) -> dict[str, Any]:
+    sent = {name: response.headers[name] for name in KEPT if name in response.headers}
+    return {"status": response.status_code, "headers": sent, "body": response.get_data(as_text=True)}
 
 
 def _fingerprint() -> str:

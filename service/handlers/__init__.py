@@ -1,7 +1,8 @@
 """One function per use case, no Flask inside."""
 
+from service.handlers.explanations import plan_certificate, plan_explanations
 from service.handlers.health import health
-from service.handlers.idempotency import once
+from service.handlers.idempotency import Claim, once
 from service.handlers.pairs import (
     delete_bids,
     delete_conflicts,
@@ -17,9 +18,7 @@ from service.handlers.plans import cancel_plan, create_plan, get_plan, list_plan
 from service.handlers.results import (
     plan_alternates,
     plan_assignments,
-    plan_certificate,
     plan_diagnosis,
-    plan_explanations,
 )
 from service.handlers.reviewers import add_reviewers, delete_reviewer, get_reviewer, list_reviewers, put_reviewer
 from service.handlers.scores import delete_scores, list_scores, list_signals, put_scores
@@ -33,6 +32,7 @@ from service.handlers.submissions import (
 from service.handlers.venues import create_venue, delete_venue, get_venue, list_venues, update_venue
 
 __all__ = [
+    "Claim",
     "add_reviewers",
     "add_submissions",
     "cancel_plan",

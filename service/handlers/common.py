@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NoReturn, TypeAlias, TypeVar
@@ -20,6 +21,7 @@ __all__ = [
     "Record",
     "check_id",
     "check_version",
+    "cut_page",
     "merge",
     "page_of",
     "page_start",
@@ -32,6 +34,9 @@ Record: TypeAlias = dict[str, Any]
 Page: TypeAlias = tuple[list[Record], str | None]
 
 T = TypeVar("T")
+
+TAG = re.compile(r'\*|(?:W/)?"[^"]*"')
+"""An entity tag of If-Match (RFC 9110, section 8.8.3), or the word for any."""
 
 PAGE_SIZE = 100  # records a page where the caller names no limit
 
@@ -88,10 +93,18 @@ def page_of(
 ) -> Page:
     """Up to `limit` of `rows` shown, and the cursor of the next page if `rows` holds one more than `limit`."""
     shown = [show(row) for row in rows[:limit]]
-    if len(rows) <= limit:
-        return shown, None
-    text = json.dumps(list(key(rows[limit - 1])), separators=(",", ":"))
-    return shown, base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+    return shown, None if len(rows) <= limit else _cursor(key(rows[limit - 1]))
+
+
+def cut_page(items: Sequence[Record], after: int, limit: int) -> Page:
+    """The items behind position `after`, at most `limit`, and the cursor of the next page if there are more."""
+    end = after + 1 + limit
+    return list(items[after + 1 : end]), None if len(items) <= end else _cursor([end - 1])
+
+
+def _cursor(key: Sequence[int]) -> str:
+    text = json.dumps(list(key), separators=(",", ":"))
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
 def check_version(if_match: str | None, version: int, what: str, required: bool) -> None:
@@ -103,13 +116,18 @@ def check_version(if_match: str | None, version: int, what: str, required: bool)
         No header although one is required.
     PreconditionFailedError
         None of the versions it names is the stored one. Weak tags never match, as RFC 9110 says.
+    InputError
+        ``invalid-input``: no list of entity tags.
     """
     if if_match is None:
         if required:
             raise PreconditionRequiredError(f"send If-Match with the ETag of {what}, so that no other change is lost")
         return
     tags = [tag.strip() for tag in if_match.split(",")]
-    if "*" in tags or str(version) in (tag.strip('"') for tag in tags):
+    if broken := [tag for tag in tags if not TAG.fullmatch(tag)]:
+        reason = 'must be *, or ETags in quotation marks as they were read, such as "3"'
+        raise InputError(issues=[Issue(reason, "bad-header", "If-Match", value=broken[0], source="header")])
+    if "*" in tags or f'"{version}"' in tags:
         return
     raise PreconditionFailedError(f"{what} is at version {version} by now; read it again", version=version)
 

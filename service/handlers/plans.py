@@ -9,26 +9,35 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import structlog
-from sqlalchemy import Connection, Row, func, select
+from sqlalchemy import Connection, Row
 
 from matching.errors import InputError, InvalidParamsError, InvalidVenueError, Issue
 from matching.params import DEFAULT_WEIGHTS, Params
 from service.engine import engine_or_default
 from service.errors import NotReadyError, StateConflictError
 from service.handlers.common import Page, Record, page_of, page_start, timestamp
+from service.handlers.idempotency import Claim, bind_plan
+from service.handlers.precheck import check_asked, missing_sides
 from service.handlers.uploads import read_upload
 from service.store import plans, records
 from service.store.pairs import signals_of
 from service.store.snapshot import keep_snapshot, read_venue, take_snapshot
-from service.store.tables import reviewers, submissions
 from service.translate import dumps, issues_with_names, notice_to_dict, venue_from_snapshot
 from service.wiring import Services
 
-__all__ = ["cancel_plan", "create_plan", "get_plan", "list_plans", "readiness"]
+__all__ = ["COUNTS", "cancel_plan", "create_plan", "get_plan", "list_plans", "readiness"]
 
 log = structlog.get_logger(__name__)
 
 HANDOVER_SECONDS = 60.0  # between the row of a plan and its being taken over by `jobs`
+
+COUNTS = (
+    "submissions", "reviewers", "reviews_needed", "reviews_available", "conflicts", "bids", "locks",
+    "reviewers_without_evidence", "submissions_without_text",
+)  # fmt: skip
+"""Numbers of a readiness answer; null where faults of the records keep them from being counted."""
+
+STORED_COUNTS = ("submissions", "reviewers", "bids", "locks")  # those that can be counted in any case
 
 
 def readiness(services: Services, venue: str, params: Mapping[str, Any] | None = None) -> Record:
@@ -42,8 +51,8 @@ def readiness(services: Services, venue: str, params: Mapping[str, Any] | None =
     Returns
     -------
     dict
-        {"ready": bool, "counts": {...}, "items": [{code, message, submissions, reviewers, severity, data}]}; faults of
-        the stored records are items of severity "error".
+        {"ready": bool, "counts": {...}, "items": [{code, message, submissions, reviewers, severity, data}]}; what
+        stops a full plan is of severity "error", faults of the stored records among it.
 
     Raises
     ------
@@ -54,23 +63,29 @@ def readiness(services: Services, venue: str, params: Mapping[str, Any] | None =
         key = records.find_venue(connection, venue).key
         _check_signals(connection, key, wanted)
         snapshot = read_venue(connection, key)
-        counts = records.count_venue(connection, key)
+        missing = missing_sides(connection, key)
+    items = [
+        {
+            "code": f"no-{side}", "message": f"the venue has no active {side}", "submissions": [], "reviewers": [],
+            "severity": "error", "data": {},
+        }
+        for side in missing
+    ]  # fmt: skip
     try:
         found = engine_or_default(services.engine).readiness(venue_from_snapshot(snapshot), wanted)
     except InputError as error:
-        items = [
+        items += [
             {
                 "code": entry["code"], "message": entry["reason"], "submissions": entry["submissions"],
                 "reviewers": entry["reviewers"], "severity": "error", "data": {"field": entry["field"]},
             }
             for entry in issues_with_names(error.issues, snapshot)
         ]  # fmt: skip
-        return {"ready": False, "counts": counts, "items": items}
-    return {
-        "ready": bool(found["ready"]),
-        "counts": found["counts"],
-        "items": [notice_to_dict(item) for item in found["items"]],
-    }
+        counts = {name: len(snapshot[name]) for name in STORED_COUNTS}
+        return {"ready": False, "counts": {name: counts.get(name) for name in COUNTS}, "items": items}
+    items += [notice_to_dict(item) for item in found["items"]]
+    ready = bool(found["ready"]) and not missing
+    return {"ready": ready, "counts": {name: found["counts"].get(name) for name in COUNTS}, "items": items}
 
 
 def create_plan(
@@ -79,6 +94,7 @@ def create_plan(
     params: Mapping[str, Any],
     locks: Sequence[Mapping[str, Any]] = (),
     dry_run: bool = False,
+    claim: Claim | None = None,
 ) -> Record:
     """Queue a plan over the venue as it is now.
 
@@ -88,6 +104,8 @@ def create_plan(
         Fields of `Params`; those left out keep their default.
     locks : sequence of mapping
         submission, reviewer: pairs this plan keeps besides the venue's own locks.
+    claim : Claim or None
+        The Idempotency-Key of the request; it and the plan are stored together.
 
     Returns
     -------
@@ -98,20 +116,25 @@ def create_plan(
     ------
     NotFoundError
     InvalidParamsError
-        ``invalid-params``: an option out of range, or a weight of a signal the venue does not have.
+        ``invalid-params``: an option out of range, an unknown scorer, load_min above load_max, or a weight of a
+        signal the venue does not have.
     InvalidVenueError
-        ``invalid-venue``: locks that name nobody.
+        ``invalid-venue``: locks that name nobody, contradict a declared conflict, or exceed a demand or a load.
     NotReadyError
-        ``not-ready``: no submissions or no reviewers.
+        ``not-ready``: no active submissions or no active reviewers.
     """
     wanted = Params.from_mapping(dict(params))
     with services.store.read() as connection:
-        venue_key = records.find_venue(connection, venue).key
+        row = records.find_venue(connection, venue)
+        venue_key = row.key
         _check_signals(connection, venue_key, wanted)
-        _check_filled(connection, venue_key, venue)
+        if missing := missing_sides(connection, venue_key):
+            words = f"venue {venue!r} has no active {' and no active '.join(missing)}; add some first"
+            raise NotReadyError(words, missing=missing)
         upload = read_upload(connection, venue_key, locks, "locks", ())
         if upload.issues:
             raise InvalidVenueError(issues=upload.issues)
+        check_asked(connection, row, wanted, locks, upload)
         snapshot = take_snapshot(connection, venue_key, records.ids_of_pairs(connection, upload.rows))
     plan_id = uuid.uuid4().hex
 
@@ -122,10 +145,12 @@ def create_plan(
         plans.insert_plan(
             connection,
             {
-                "id": plan_id, "venue_key": venue_key, "input_hash": snapshot.hash, "params": dumps(wanted.to_dict()),
+                "id": plan_id, "venue_key": venue_key, "venue_hash": snapshot.hash, "params": dumps(wanted.to_dict()),
                 "lease_until": time.time() + HANDOVER_SECONDS,
             },
         )  # fmt: skip
+        if claim is not None:
+            bind_plan(connection, claim, plan_id)
         return show_plan(plans.find_plan(connection, plan_id))
 
     shown = services.store.write(work, dry_run)
@@ -196,6 +221,7 @@ def show_plan(row: Row[Any]) -> Record:
         "summary": parsed(row.summary),
         "problem": parsed(row.problem),
         "input_hash": row.input_hash,
+        "venue_hash": row.venue_hash,
         "versions": parsed(row.versions),
         "etag": str(row.version),
     }
@@ -216,13 +242,3 @@ def _check_signals(connection: Connection, venue_key: int, params: Params) -> No
     ]
     if issues:
         raise InvalidParamsError(issues=issues)
-
-
-def _check_filled(connection: Connection, venue_key: int, venue: str) -> None:
-    missing = [
-        table.name
-        for table in (submissions, reviewers)
-        if connection.scalar(select(func.count()).select_from(table).where(table.c.venue_key == venue_key)) == 0
-    ]
-    if missing:
-        raise NotReadyError(f"venue {venue!r} has no {' and no '.join(missing)} yet; add them first", missing=missing)

@@ -133,7 +133,7 @@ def put(
         return _show(records.find_record(connection, kind.table, key, name))
 
     shown = services.store.write(work, dry_run)
-    log.info(f"{kind.name}_replaced", venue=venue, id=name, dry_run=dry_run)
+    log.info(f"{kind.name}_replaced", venue=venue, dry_run=dry_run)
     return shown
 
 
@@ -164,7 +164,7 @@ def delete(
         return dict(removed)
 
     answer = services.store.write(work, dry_run)
-    log.info(f"{kind.name}_deleted", venue=venue, id=name, dry_run=dry_run, **answer)
+    log.info(f"{kind.name}_deleted", venue=venue, dry_run=dry_run, **answer)
     return answer
 
 

@@ -59,7 +59,7 @@ def put_scores(
         scores; every row is listed and nothing is stored.
     NotFoundError
     """
-    if signal in DEFAULT_WEIGHTS or not signal.strip():
+    if signal.strip().casefold() in (*DEFAULT_WEIGHTS, ""):
         reason = f"{signal!r} is a signal of the engine itself; choose another name"
         raise InvalidScoresError(issues=[Issue(reason, "reserved-name", "signal", value=signal, source="scores")])
     if default is not None and not math.isfinite(default):

@@ -29,11 +29,14 @@ class Upload:
         Every fault, in row order.
     repeated : int
         Items that say what an earlier one of the same upload said, and were left out.
+    origins : sequence of int
+        The item each of `rows` was read from, the first where several say the same.
     """
 
     rows: list[tuple[Any, ...]]
     issues: list[Issue]
     repeated: int
+    origins: Sequence[int] = ()
 
     @property
     def rejected(self) -> list[Record]:
@@ -117,7 +120,7 @@ def read_upload(
         (*pair, *values, _given(items[row], submissions, reviewers) if aliased else None)
         for pair, (row, values) in found.items()
     ]
-    return Upload(rows, issues, repeated)
+    return Upload(rows, issues, repeated, [row for row, _ in found.values()])
 
 
 def _unresolved(

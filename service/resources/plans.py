@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from flask import Response, request
@@ -28,6 +31,7 @@ from service.edge import (
     services,
     wants_csv,
 )
+from service.edge.replay import claim
 from service.schemas import plans as schemas
 from service.schemas.common import PageQuery, WriteQuery
 
@@ -37,6 +41,7 @@ blueprint = Blueprint("plans", __name__, url_prefix="/v1", description="Assignme
 
 FINAL = frozenset(schemas.STATES) - {"queued", "running"}
 LONGEST_WAIT = 30  # seconds a request may wait for its plan; proxies in between give up after 60
+MOST_WAITING = 4  # requests of one process that wait for their plans, a quarter of the threads of `revmatch serve`
 POLL = 0.05  # seconds between two looks at a plan somebody waits for
 RETRY_AFTER = "1"  # seconds
 COLUMNS = ("submission", "reviewer", "affinity", "locked", "reasons")
@@ -44,7 +49,8 @@ CSV_EXAMPLE = "submission,reviewer,affinity,locked,reasons\np1,~Ada_Quell1,0.71,
 WAIT = {
     "name": "Prefer",
     "in": "header",
-    "description": f"`wait=N`: wait up to N seconds, at most {LONGEST_WAIT}, for the plan to end.",
+    "description": f"`wait=N`: wait up to N seconds, at most {LONGEST_WAIT}, for the plan to end. A busy server may "
+    "not wait, and then answers 202 without Preference-Applied.",
     "schema": {"type": "string"},
     "example": "wait=5",
 }
@@ -77,12 +83,14 @@ class Plans(MethodView):
         """Start a plan over the venue as it is now. Watch it at Location."""
         params = {name: value for name, value in body.items() if name != "locks"}
         dry_run = query.get("dry_run", False)
-        plan = handlers.create_plan(services(), venue, params, body.get("locks", ()), dry_run)
-        seconds = 0 if dry_run else wait_seconds(request.headers.get("Prefer", ""))
-        until = time.monotonic() + seconds
-        while plan["state"] not in FINAL and time.monotonic() < until:
-            time.sleep(POLL)
-            plan = handlers.get_plan(services(), plan["id"])
+        plan = handlers.create_plan(services(), venue, params, body.get("locks", ()), dry_run, claim())
+        if dry_run:  # there is no such plan, so there is no address to watch
+            return record(plan, 202)
+        with _waiting(wait_seconds(request.headers.get("Prefer", ""))) as seconds:
+            until = time.monotonic() + seconds
+            while plan["state"] not in FINAL and time.monotonic() < until:
+                time.sleep(POLL)
+                plan = handlers.get_plan(services(), plan["id"])
         applied = {"Preference_Applied": f"wait={seconds}"} if seconds else {}
         location = path_of("plans", plan["id"])
         if seconds and plan["state"] in FINAL:
@@ -144,7 +152,7 @@ class Assignments(MethodView):
                     item["reviewer"],
                     item["affinity"],
                     item["locked"],
-                    " ".join(item.get("reasons") or ()),
+                    "; ".join(item.get("reasons") or ()),
                 )
                 for item in items
             )
@@ -177,13 +185,14 @@ class Explanations(MethodView):
     @operation(
         blueprint,
         "getExplanations",
-        {200: found("Reasons that add up.", schemas.ExplanationsSchema)},
+        {200: found("One page of pairs with reasons.", schemas.ExplanationPage)},
         problems=(404, 409),
         query=schemas.ExplanationsQuery,
     )
     def get(self, plan: str, query: dict[str, Any]) -> Response:
-        """Explain the pairs of a submission, of a reviewer, or one pair."""
-        return answer(handlers.plan_explanations(services(), plan, query.get("submission"), query.get("reviewer")))
+        """Explain the pairs of a submission, of a reviewer, or one pair: who is there, who is not, and why."""
+        sides = query.get("submission"), query.get("reviewer")
+        return listing(*handlers.plan_explanations(services(), plan, *sides, query.get("cursor"), page_size(query)))
 
 
 @blueprint.route("/plans/<plan>/diagnosis", parameters=path_parameters("plan"))
@@ -211,6 +220,21 @@ class Certificate(MethodView):
     def get(self, plan: str) -> Response:
         """Numbers from which anybody recomputes the bound without a solver."""
         return answer(handlers.plan_certificate(services(), plan))
+
+
+_WAITERS = threading.BoundedSemaphore(MOST_WAITING)
+
+
+@contextmanager
+def _waiting(seconds: int) -> Iterator[int]:
+    """Seconds a request may wait: as asked, or 0 while as many as may wait already do."""
+    if not seconds or not _WAITERS.acquire(blocking=False):
+        yield 0
+        return
+    try:
+        yield seconds
+    finally:
+        _WAITERS.release()
 
 
 def wait_seconds(prefer: str) -> int:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from flask import Response
 from flask.views import MethodView
 from flask_smorest import Blueprint
+from marshmallow import ValidationError
 
 from service import handlers
 from service.edge import Upload, answer, found, listing, operation, page_size, path_parameters, services, write_batch
 from service.edge.batch import Batch
 from service.edge.csvrows import score_rows
-from service.edge.errors import InvalidRequestError, PlacedIssue
+from service.edge.errors import InvalidRequestError, PlacedIssue, unfold
 from service.schemas import scores as schemas
 from service.schemas.bids import DeletedSchema, PairsStoredSchema
 from service.schemas.common import MOST_PAIRS, PageQuery, WriteQuery
@@ -100,5 +102,6 @@ def _check_name(signal: str) -> None:
     """A signal is created by its address, so the address is judged like an id."""
     try:
         NAME.deserialize(signal)
-    except Exception as error:
-        raise InvalidRequestError(f"the name of a signal: {error}") from None
+    except ValidationError as error:
+        issues = [replace(issue, field="signal", source="path", path=None) for issue in unfold(error.messages, signal)]
+        raise InvalidRequestError(issues=issues) from None

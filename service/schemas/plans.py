@@ -5,7 +5,7 @@ from __future__ import annotations
 from marshmallow import Schema, fields
 
 from matching.params import OBJECTIVES
-from service.schemas.common import MOST_PAIRS, PageQuery, Query, Record, page_of
+from service.schemas.common import MOST_PAIRS, PageQuery, Record, page_of
 from service.schemas.conflicts import LockSchema
 from service.schemas.fields import Flag, Length, ListOf, Map, NestedRecord, OneOf, Real, Text, Whole
 
@@ -16,8 +16,8 @@ __all__ = [
     "AssignmentsQuery",
     "CertificateSchema",
     "DiagnosisSchema",
+    "ExplanationPage",
     "ExplanationsQuery",
-    "ExplanationsSchema",
     "ParamsSchema",
     "PlanPage",
     "PlanRequestSchema",
@@ -25,6 +25,10 @@ __all__ = [
 ]
 
 EXAMPLE = {"demand": 2, "load_max": 4, "weights": {"text": 1.0, "bids": 0.25}, "rng": 7}
+EXPLANATIONS = (
+    "assigned", "alternate", "conflict", "no-load", "inactive", "role", "unknown-affinity", "inactive-submission",
+    "no-demand", "full", "lower", "not-assigned", "no-plan",
+)  # fmt: skip
 STATES = ("queued", "running", "succeeded", "infeasible", "failed", "interrupted", "cancelled", "timed_out")
 SEED_MOST = 2**63 - 1
 
@@ -107,7 +111,14 @@ class PlanSchema(Schema):
     )
     summary = Map(allow_none=True, metadata={"description": "Totals of the report; null while there is none."})
     problem = Map(allow_none=True, metadata={"description": "Why it failed or is infeasible; null otherwise."})
-    input_hash = Text(allow_none=True, metadata={"description": "Hash of everything the plan was made from."})
+    input_hash = Text(
+        allow_none=True,
+        metadata={
+            "description": "SHA-256 over everything the plan was made from, venue and options without time_limit, in "
+            "any order of records; equal input, equal hash, also in Python. null before there is a result."
+        },
+    )
+    venue_hash = Text(metadata={"description": "SHA-256 of the stored venue the plan was, or will be, made from."})
     versions = Map(allow_none=True, metadata={"description": "Library versions of the run."})
 
 
@@ -134,11 +145,25 @@ class AssignmentsQuery(AlternatesQuery):
     )
 
 
-class ExplanationsQuery(Query):
+class ExplanationsQuery(PageQuery):
     """Whose reasons; at least one of the two."""
 
-    submission = Text(most=1000, least=1)
-    reviewer = Text(most=1000, least=1)
+    submission = Text(
+        most=1000,
+        least=1,
+        metadata={
+            "description": "Alone: its reviewers, then its alternates, then everybody who cannot review it, with the "
+            "reason."
+        },
+    )
+    reviewer = Text(
+        most=1000,
+        least=1,
+        metadata={
+            "description": "Id, alias, address, or another account of the person. Alone: the person's submissions, "
+            "alternates, and what they cannot review. With `submission`: the one pair, assigned or not."
+        },
+    )
 
 
 class ScorePartSchema(Schema):
@@ -179,10 +204,46 @@ class AlternateSchema(Schema):
 AlternatePage = page_of("AlternatePage", AlternateSchema, "By submission, then rank.")
 
 
-class ExplanationsSchema(Schema):
-    """Why these pairs."""
+class ConflictReasonSchema(Schema):
+    """One conflict of a pair."""
 
-    items = ListOf(Map(), required=True)
+    rule = Text(required=True, metadata={"example": "affiliation"})
+    evidence = Text(required=True, metadata={"description": "One sentence with the id, address or institution."})
+    source = Text(required=True, metadata={"description": "Who declared it; empty for what was found."})
+
+
+class ExplanationSchema(Schema):
+    """Why a pair is in the plan, or why it is not."""
+
+    submission = Text(
+        required=True, allow_none=True, metadata={"description": "null where the reason is the person's alone."}
+    )
+    reviewer = Text(
+        required=True, allow_none=True, metadata={"description": "null where the reason is the submission's alone."}
+    )
+    assigned = fields.Boolean(required=True)
+    code = Text(
+        required=True,
+        validate=OneOf(EXPLANATIONS),
+        metadata={
+            "description": "`conflict`, `no-load` (load_max 0), `inactive`, `role`, `unknown-affinity` "
+            "(allow_unknown is off), `inactive-submission` and `no-demand` rule a pair out. `full`, `lower` and "
+            "`not-assigned` are lawful pairs: no load left, ranked below the alternates listed, no alternates listed."
+        },
+    )
+    affinity = Real(
+        required=True, allow_none=True, metadata={"description": "null for pairs neither assigned nor alternates."}
+    )
+    locked = fields.Boolean(required=True)
+    parts = ListOf(NestedRecord(ScorePartSchema), required=True)
+    reasons = ListOf(Text(), required=True, metadata={"description": "Sentences a chair can read."})
+    conflicts = ListOf(NestedRecord(ConflictReasonSchema), required=True)
+    alternate = NestedRecord(AlternateSchema, required=True, allow_none=True)
+
+
+ExplanationPage = page_of(
+    "ExplanationPage", ExplanationSchema, "Assigned pairs, alternates, then pairs that are ruled out."
+)
 
 
 class DiagnosisSchema(Schema):
@@ -196,6 +257,39 @@ class DiagnosisSchema(Schema):
     notices = ListOf(Map())
 
 
+class SubmissionPriceSchema(Schema):
+    """A submission in the proof."""
+
+    id = Text(required=True)
+    demand = Whole(required=True, metadata={"description": "Reviews beside the locked ones."})
+    price = Real(required=True, allow_none=True)
+
+
+class ReviewerPriceSchema(Schema):
+    """A reviewer in the proof."""
+
+    id = Text(required=True)
+    load_max = Whole(required=True, metadata={"description": "Most reviews beside the locked ones."})
+    load_min = Whole(required=True, metadata={"description": "Fewest reviews beside the locked ones."})
+    price = Real(required=True, allow_none=True)
+
+
+class ProofSchema(Schema):
+    """What the bound is recomputed from, together with the affinities and conflicts of the pairs."""
+
+    submissions = ListOf(NestedRecord(SubmissionPriceSchema), required=True)
+    reviewers = ListOf(NestedRecord(ReviewerPriceSchema), required=True)
+    penalty = Real(required=True, metadata={"description": "What a missing review costs in the bound."})
+    missing = Whole(required=True, most=None, metadata={"description": "Reviews that no plan can fill."})
+    locked_affinity = Real(required=True, metadata={"description": "Affinity of the locked pairs, summed."})
+    audited = fields.Boolean(
+        required=True, metadata={"description": "Code without a solver recomputed value and bound, and agreed."}
+    )
+    formula = Text(required=True, metadata={"description": "How to get the bound from these numbers, in words."})
+    submission_prices = Map(values=Real(), metadata={"description": "The same prices by id."})
+    reviewer_prices = Map(values=Real(), metadata={"description": "The same prices by id."})
+
+
 class CertificateSchema(Schema):
     """Numbers from which anybody recomputes the bound without a solver."""
 
@@ -204,6 +298,13 @@ class CertificateSchema(Schema):
     value = Real(allow_none=True)
     bound = Real(allow_none=True)
     gap = Real(allow_none=True)
-    certificate = Map(required=True, allow_none=True)
-    input_hash = Text(allow_none=True)
-    provenance = Map(allow_none=True)
+    certificate = NestedRecord(ProofSchema, required=True)
+    input_hash = Text(allow_none=True, metadata={"description": "As of the plan."})
+    venue_hash = Text(metadata={"description": "As of the plan."})
+    provenance = Map(
+        allow_none=True,
+        metadata={
+            "description": "Seed, options as asked for, versions, solver, seconds; `server_time_limit` is what the "
+            "server allowed besides."
+        },
+    )

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from marshmallow import Schema, fields
+from collections.abc import Mapping
+from typing import Any
 
+from marshmallow import Schema, ValidationError, fields
+
+from matching.profiles.identity import fold_domain
 from service.schemas.common import Record, page_of
-from service.schemas.fields import Key, ListOf, Map, NestedRecord, Text, Whole
+from service.schemas.fields import Coded, Key, ListOf, Map, NestedRecord, Text, Whole, fault
 
 __all__ = ["ReadinessSchema", "VenueChangeSchema", "VenuePage", "VenueSchema", "VenueShownSchema"]
+
+LONGEST_DOMAIN = 253  # characters (RFC 1035)
 
 EXAMPLE = {
     "id": "workshop-2026",
@@ -18,6 +24,55 @@ EXAMPLE = {
     "domain_aliases": {"oldco.example": "newco.example"},
     "free_mail": ["post.example"],
 }
+
+
+class Domain(Text):
+    """An e-mail domain."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(most=LONGEST_DOMAIN, least=1, **kwargs)
+
+    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> str:
+        text = super()._deserialize(value, attr, data, **kwargs)
+        if text and not fold_domain(text):
+            raise fault("must name a domain", "no-domain")
+        return text
+
+
+class Aliases(Map):
+    """Domain -> domain; following it from any domain must come to an end."""
+
+    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> dict[str, Any]:
+        loaded = super()._deserialize(value, attr, data, **kwargs)
+        faults: dict[str, Any] = {}
+        name = Domain()
+        for domain in loaded:
+            try:
+                name.deserialize(domain)
+            except ValidationError as error:
+                faults[domain] = error.messages
+        ways: dict[str, set[str]] = {}
+        for domain, other in loaded.items():
+            ways.setdefault(fold_domain(domain), set()).add(fold_domain(other))
+        for domain in loaded:
+            if domain not in faults and _comes_back(ways, fold_domain(domain)):
+                words = "this domain counts as itself in the end; the table must not go in a circle"
+                faults[domain] = [Coded(words, "circle")]
+        if faults:
+            raise ValidationError(faults)
+        return loaded
+
+
+def _comes_back(ways: Mapping[str, set[str]], start: str) -> bool:
+    seen: set[str] = set()
+    waiting = list(ways.get(start, ()))
+    while waiting:
+        if (domain := waiting.pop()) == start:
+            return True
+        if domain not in seen:
+            seen.add(domain)
+            waiting += ways.get(domain, ())
+    return False
 
 
 class VenueChangeSchema(Record):
@@ -33,11 +88,12 @@ class VenueChangeSchema(Record):
         }
     )
     load_min = Whole(metadata={"description": "Fewest reviews a reviewer takes, a hard bound. Default 0."})
-    domain_aliases = Map(
-        values=Text(most=253, least=1), metadata={"description": "E-mail domain -> the domain it counts as."}
+    domain_aliases = Aliases(
+        values=Domain(),
+        metadata={"description": "E-mail domain -> the domain it counts as, 1 to 253 characters each; no circles."},
     )
     free_mail = ListOf(
-        Text(most=253, least=1),
+        Domain(),
         metadata={"description": "Further mail providers whose domains say nothing about an employer."},
     )
 
@@ -82,5 +138,12 @@ class ReadinessSchema(Schema):
     """What a run would find."""
 
     ready = fields.Boolean(required=True, metadata={"description": "No item stands in the way of a full plan."})
-    counts = Map(required=True, metadata={"description": "Records, slots, demand and evidence in numbers."})
+    counts = Map(
+        required=True,
+        values=Whole(most=None, allow_none=True),
+        metadata={
+            "description": "submissions, reviewers, reviews_needed, reviews_available, conflicts, bids, locks, "
+            "reviewers_without_evidence, submissions_without_text; null where faults of the records prevent counting."
+        },
+    )
     items = ListOf(NestedRecord(ReadinessItemSchema), required=True)

@@ -13,7 +13,9 @@ from service.store.tables import reviewers, scores, signals, submissions
 __all__ = [
     "count_pairs",
     "ensure_signal",
+    "facts_of_pairs",
     "find_signal",
+    "keys_of_pairs",
     "page_of_pairs",
     "remove_pairs",
     "remove_signal",
@@ -21,6 +23,8 @@ __all__ = [
     "upsert_pairs",
     "values_of_pairs",
 ]
+
+PAIR_CHUNK = 400  # pairs in one IN list, two variables each; SQLite of old builds takes 999
 
 
 def _parent(table: Table) -> str:
@@ -124,6 +128,26 @@ def values_of_pairs(
         .where(table.c[_parent(table)] == parent_key)
     )
     return sorted(tuple(row) for row in connection.execute(query))
+
+
+def keys_of_pairs(connection: Connection, table: Table, parent_key: int) -> list[tuple[int, int]]:
+    """(submission key, reviewer key) of every row of a kind in a venue."""
+    query = select(table.c.submission_key, table.c.reviewer_key).where(table.c[_parent(table)] == parent_key)
+    return [(row[0], row[1]) for row in connection.execute(query)]
+
+
+def facts_of_pairs(
+    connection: Connection, table: Table, parent_key: int, wanted: Sequence[tuple[int, int]]
+) -> dict[tuple[int, int], tuple[str, str]]:
+    """Pair of keys -> (rule, evidence) of those of `wanted` that are declared conflicts."""
+    found: dict[tuple[int, int], tuple[str, str]] = {}
+    for start in range(0, len(wanted), PAIR_CHUNK):
+        pair = tuple_(table.c.submission_key, table.c.reviewer_key)
+        query: Select[Any] = select(table.c.submission_key, table.c.reviewer_key, table.c.rule, table.c.evidence).where(
+            table.c[_parent(table)] == parent_key, pair.in_(wanted[start : start + PAIR_CHUNK])
+        )
+        found.update(((row[0], row[1]), (row[2], row[3])) for row in connection.execute(query))
+    return found
 
 
 def remove_pairs(connection: Connection, table: Table, parent_key: int) -> int:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, Table, delete, insert, select, update
+from sqlalchemy import Connection, Row, Select, Table, delete, func, insert, select, update
 
 from service.errors import NotFoundError
 from service.store.tables import alternates, assignments, plan_documents, plans, venues
@@ -28,6 +28,8 @@ __all__ = [
     "find_plan",
     "insert_plan",
     "load_document",
+    "load_in_plan",
+    "locked_affinity",
     "open_plans",
     "page_of_plans",
     "page_of_results",
@@ -43,7 +45,7 @@ CHUNK = 5_000  # rows a statement
 
 
 def insert_plan(connection: Connection, values: Mapping[str, Any]) -> None:
-    """Store a new plan in state queued; `values` has id, venue_key, input_hash, params, owner, lease_until."""
+    """Store a new plan in state queued; `values` has id, venue_key, venue_hash, params, owner, lease_until."""
     connection.execute(insert(plans).values(state="queued", version=1, progress=0.0, created_at=time.time(), **values))
 
 
@@ -206,6 +208,20 @@ def load_document(connection: Connection, plan_key: int, name: str) -> str | Non
     return connection.scalar(
         select(plan_documents.c.body).where(plan_documents.c.plan_key == plan_key, plan_documents.c.name == name)
     )
+
+
+def load_in_plan(connection: Connection, plan_key: int, reviewer: str) -> int:
+    """Reviews a person carries in a plan."""
+    query = select(func.count()).where(assignments.c.plan_key == plan_key, assignments.c.reviewer == reviewer)
+    return connection.scalar(query) or 0
+
+
+def locked_affinity(connection: Connection, plan_key: int) -> float:
+    """Affinity of the locked pairs of a plan, summed."""
+    query = select(func.sum(assignments.c.affinity)).where(
+        assignments.c.plan_key == plan_key, assignments.c.locked.is_(True)
+    )
+    return float(connection.scalar(query) or 0.0)
 
 
 def page_of_results(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Row, Select, Table, delete, func, insert, select, update
@@ -39,6 +39,8 @@ __all__ = [
     "pairs_of_record",
     "remove_record",
     "remove_venue",
+    "texts_by_key",
+    "texts_of",
 ]
 
 CHUNK = 500  # rows a statement: bounds the memory of one round trip
@@ -76,7 +78,7 @@ def change_venue(connection: Connection, row: Row[Any], record: str) -> bool:
 def remove_venue(connection: Connection, key: int) -> None:
     """Delete a venue; the foreign keys take its records, facts and plans along, and its snapshots go too."""
     connection.execute(delete(venues).where(venues.c.key == key))
-    connection.execute(delete(plan_inputs).where(plan_inputs.c.hash.not_in(select(plans.c.input_hash))))
+    connection.execute(delete(plan_inputs).where(plan_inputs.c.hash.not_in(select(plans.c.venue_hash))))
 
 
 def count_venue(connection: Connection, key: int) -> dict[str, int]:
@@ -104,6 +106,22 @@ def names_of(connection: Connection, table: Table, venue_key: int) -> Sequence[R
     columns: Select[Any] = select(table.c.key, table.c.id, table.c.names)
     query = columns.where(table.c.venue_key == venue_key).order_by(table.c.key)
     return connection.execute(query).all()
+
+
+def texts_of(connection: Connection, table: Table, venue_key: int) -> Iterator[str]:
+    """The stored JSON of every record of a venue, read as it is asked for."""
+    query = select(table.c.record).where(table.c.venue_key == venue_key).order_by(table.c.key)
+    with connection.execution_options(yield_per=CHUNK).scalars(query) as found:
+        yield from found
+
+
+def texts_by_key(connection: Connection, table: Table, keys: Sequence[int]) -> dict[int, str]:
+    """Key -> stored JSON of some records."""
+    found: dict[int, str] = {}
+    for start in range(0, len(keys), ID_CHUNK):
+        query = select(table.c.key, table.c.record).where(table.c.key.in_(keys[start : start + ID_CHUNK]))
+        found.update((key, text) for key, text in connection.execute(query))
+    return found
 
 
 def ids_of_pairs(connection: Connection, rows: Sequence[tuple[Any, ...]]) -> list[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import time
 from collections.abc import Callable, Iterator
@@ -10,14 +11,16 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import structlog
-from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
+from alembic.util import CommandError
+from sqlalchemy import Connection, Engine, create_engine, event, inspect, make_url, text
 from sqlalchemy.engine import URL
-from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import DatabaseError, DBAPIError, IntegrityError, InterfaceError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from matching.errors import Issue, MissingExtraError
 from service.errors import SettingsError, UnavailableError
 from service.store.schema import upgrade
+from service.store.tables import metadata
 
 __all__ = ["Store"]
 
@@ -26,6 +29,7 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 BUSY_SECONDS = 20.0  # how long a writer waits for another one before it is told "locked"
+SQLITE_MAGIC = b"SQLite format 3\x00"  # how every such file begins
 RETRY_SECONDS = 0.1  # pause before the one retry, plus as much again at random so that two losers do not meet
 
 
@@ -52,24 +56,23 @@ class Store:
     def __init__(self, url: str, data_dir: Path | None = None, busy_seconds: float = BUSY_SECONDS) -> None:
         self._url = _complete(url, data_dir)
         self.is_sqlite = self._url.get_backend_name() == "sqlite"
+        pool: dict[str, Any] = (
+            {"connect_args": {"timeout": busy_seconds, "check_same_thread": False}, "pool_size": 16, "max_overflow": 32}
+            if self.is_sqlite
+            else {"pool_pre_ping": True, "pool_size": 8, "max_overflow": 24}
+        )
+        try:
+            # the text of an error must not repeat what somebody uploaded, hence no parameters in it
+            self.engine = create_engine(self._url, hide_parameters=True, pool_timeout=busy_seconds, **pool)
+        except ImportError as error:
+            raise MissingExtraError(
+                f"{self._url.drivername} needs a driver that is not installed; install revmatch[postgres]",
+                extra="postgres",
+            ) from error
+        except SQLAlchemyError as error:
+            raise _refused(f"names the driver {self._url.drivername}, which there is not") from error
         if self.is_sqlite:
-            self.engine = create_engine(
-                self._url,
-                connect_args={"timeout": busy_seconds, "check_same_thread": False},
-                pool_size=16,
-                max_overflow=32,
-                pool_timeout=busy_seconds,
-            )
             _prepare_sqlite(self.engine)
-        else:
-            try:
-                self.engine = create_engine(
-                    self._url, pool_pre_ping=True, pool_size=8, max_overflow=24, pool_timeout=BUSY_SECONDS
-                )
-            except ImportError as error:
-                raise MissingExtraError(
-                    "PostgreSQL needs a driver that is not installed; install revmatch[postgres]", extra="postgres"
-                ) from error
 
     @property
     def url(self) -> str:
@@ -77,15 +80,34 @@ class Store:
         return self._url.render_as_string(hide_password=False)
 
     def upgrade(self) -> None:
-        """Bring the schema to this version; safe in several processes at once. Raises UnavailableError."""
+        """Bring the schema to this version; safe in several processes at once.
+
+        Raises
+        ------
+        SettingsError
+            ``invalid-settings``: no database of ours can be there: a folder, another kind of file, tables of another
+            program or of a later version.
+        UnavailableError
+            ``unavailable``: locked, or it cannot be reached.
+        """
 
         def run(connection: Connection) -> None:
             if not self.is_sqlite:
                 # two processes that start together must not both create the tables; the number is ours alone
                 connection.execute(text("SELECT pg_advisory_xact_lock(7226241983)"))
+            tables = set(inspect(connection).get_table_names())
+            if "alembic_version" not in tables and tables & metadata.tables.keys():
+                raise _refused("names a database that holds tables of another program")
             upgrade(connection)
 
-        self.write(run)
+        if self.is_sqlite:
+            _check_file(Path(self._url.database or ""))
+        try:
+            self.write(run)
+        except CommandError as error:
+            raise _refused("names a database that a later version of revmatch made") from error
+        except DatabaseError as error:
+            raise _refused(f"names a database that cannot be used: {error.orig}") from error
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -145,22 +167,40 @@ class Store:
         self.engine.dispose()
 
 
-def _complete(url: str, data_dir: Path | None) -> URL:
-    def refuse(reason: str) -> SettingsError:
-        # the URL may hold a password, so the message does not repeat it
-        return SettingsError(issues=[Issue(f"REVMATCH_DATABASE_URL {reason}", "invalid-url", "REVMATCH_DATABASE_URL")])
+def _refused(reason: str) -> SettingsError:
+    """The URL may hold a password, so the message does not repeat it."""
+    return SettingsError(issues=[Issue(f"REVMATCH_DATABASE_URL {reason}", "invalid-url", "REVMATCH_DATABASE_URL")])
 
+
+def _check_file(path: Path) -> None:
+    """Refuse what SQLite would call an error of the moment: a missing folder, a folder, another kind of file."""
+    if path.is_dir():
+        raise _refused(f"names a folder, {path}; name a file in it")
+    if not path.parent.is_dir():
+        raise _refused(f"names a file in {path.parent}, and there is no such folder; make it, or set REVMATCH_DATA_DIR")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise _refused(f"names {path}, which this user may not write")
+    if path.is_file() and path.stat().st_size and not _begins_as_sqlite(path):
+        raise _refused(f"names {path}, which is no SQLite database")
+
+
+def _begins_as_sqlite(path: Path) -> bool:
+    with path.open("rb") as stream:
+        return stream.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC
+
+
+def _complete(url: str, data_dir: Path | None) -> URL:
     try:
         parsed = make_url(url)
         backend = parsed.get_backend_name()
     except (SQLAlchemyError, ValueError) as error:
-        raise refuse("is not a database URL, such as sqlite:///revmatch.db or postgresql://user@host/name") from error
+        raise _refused("is not a database URL, such as sqlite:///revmatch.db or postgresql://user@host/name") from error
     if backend == "postgresql":
         return parsed.set(drivername="postgresql+psycopg") if "+" not in parsed.drivername else parsed
     if backend != "sqlite":
-        raise refuse(f"names {backend}; this service runs on sqlite and postgresql")
+        raise _refused(f"names {backend}; this service runs on sqlite and postgresql")
     if not parsed.database or parsed.database == ":memory:" or parsed.query.get("mode") == "memory":
-        raise refuse("must name a file: plans are computed in another process, which cannot see a database in memory")
+        raise _refused("must name a file: plans are computed in another process, which cannot see a database in memory")
     path = Path(parsed.database)
     return parsed.set(database=str(path if path.is_absolute() else ((data_dir or Path()) / path).resolve()))
 

@@ -160,7 +160,8 @@ plans = Table(
     _key(),
     _parent("venues"),
     Column("id", Text, nullable=False, unique=True),
-    Column("input_hash", Text, ForeignKey("plan_inputs.hash"), nullable=False),
+    # the name of the constraint is from when the column was called input_hash; SQLite renames no constraint
+    Column("venue_hash", Text, ForeignKey("plan_inputs.hash", name="fk_plans_input_hash"), nullable=False),
     Column("params", Text, nullable=False),
     Column("state", Text, nullable=False),
     Column("version", Integer, nullable=False),
@@ -184,7 +185,8 @@ plans = Table(
     Column("cancel_requested_at", Float),
     Index(None, "venue_key"),
     Index(None, "state"),
-    Index(None, "input_hash"),
+    Column("input_hash", Text),  # the engine's, over venue and options; null before there is a result
+    Index(None, "venue_hash"),
 )
 
 plan_documents = Table(
@@ -233,5 +235,7 @@ idempotency = Table(
     Column("fingerprint", Text, nullable=False),
     Column("answer", Text),  # JSON; null while the first request runs
     Column("created_at", Float, nullable=False),
+    Column("owner", Text),  # the process and request that hold the key
+    Column("plan", Text),  # id of the plan the request made, noted in the transaction that made it
     Index(None, "created_at"),
 )

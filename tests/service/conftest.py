@@ -13,11 +13,18 @@ from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import create_engine, make_url
 
+from service import logs
 from service.app import create_app
 from service.config import Settings
 from service.jobs import InlineJobs
 from service.store import Store
 from service.wiring import Services
+
+
+@pytest.fixture(scope="session", autouse=True)
+def log_as_shipped() -> None:
+    """Before any test captures it: setting up the log in the middle of a capture would end it."""
+    logs.configure()
 
 
 @pytest.fixture

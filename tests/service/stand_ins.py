@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from matching.engine import exclusions
+from matching.explain.exclusions import Exclusions
 from matching.notices import Notice
 from matching.params import Params
 from matching.plan.plan import Alternate, Assignment, AssignmentPlan, Certificate, ScorePart
@@ -16,6 +18,9 @@ from matching.profiles.venue import Venue
 from matching.solvers.base import Progress, Status
 
 Report = Callable[[Progress], None]
+
+DIE, HANG, LONG = 1001, 1002, 1003
+"""Seeds that make `BySeed` do what its name says."""
 
 
 def plan_of(venue: Venue, status: Status = Status.OPTIMAL) -> AssignmentPlan:
@@ -38,7 +43,7 @@ def plan_of(venue: Venue, status: Status = Status.OPTIMAL) -> AssignmentPlan:
         report={"totals": {"reviews_assigned": len(papers)}},
         diagnosis={"shortfall": 1} if status is Status.INFEASIBLE else {},
         notices=(Notice("ignored-bid", "a bid is ignored"),),
-        provenance={"versions": {"numpy": "2"}},
+        provenance={"versions": {"numpy": "2"}, "input_hash": "0" * 64, "params": {"time_limit": 5.0}},
     )
 
 
@@ -63,6 +68,9 @@ class StandIn:
         counts = {"reviewers": len(venue.reviewers), "submissions": len(venue.submissions)}
         return {"ready": True, "counts": counts, "items": [Notice("no-text", "p1 has no text", submissions=("p1",))]}
 
+    def exclusions(self, venue: Venue, params: Params) -> Exclusions:
+        return exclusions(venue, params)
+
 
 class Calling(StandIn):
     """Calls a function in the middle of a run, in the same thread: what others do meanwhile."""
@@ -78,17 +86,17 @@ class Calling(StandIn):
         return plan_of(venue)
 
 
-class ByName(StandIn):
-    """In a worker process; what it does is the `scorer` of the parameters."""
+class BySeed(StandIn):
+    """In a worker process; what it does is the seed of the parameters."""
 
     def recommend(self, venue: Venue, params: Params, *, progress: Report | None = None) -> AssignmentPlan:
         assert progress is not None
         progress(Progress("flow", 0.1))
-        if params.scorer == "die":
+        if params.rng == DIE:
             os.kill(os.getpid(), signal.SIGKILL)
-        if params.scorer == "hang":
+        if params.rng == HANG:
             ctypes.PyDLL(None).sleep(600)  # native code that holds the interpreter's lock
-        if params.scorer == "long":
+        if params.rng == LONG:
             for step in range(6000):
                 progress(Progress("sweep", step / 6000))
                 time.sleep(0.05)

@@ -293,3 +293,34 @@ def test_two_reasons_for_one_conflict_are_both_kept(client: FlaskClient, base: s
     ok(client.post(f"{base}/conflicts", json={"conflicts": rows}))
     (stored,) = ok(client.get(f"{base}/conflicts"))["items"]
     assert (stored["rule"], stored["evidence"]) == ("advisor; collaborator", "thesis; joint grant")
+
+
+@pytest.mark.parametrize("name", ["text", "Bids", "AREAS"])
+def test_a_signal_of_the_engine_cannot_be_uploaded_in_capitals(client: FlaskClient, name: str) -> None:
+    """Two signals that a reader cannot tell apart are one too many."""
+    base = venue(client)
+    fill(client, base, [{"id": "r1"}], [{"id": "p1"}])
+    row = {"submission": "p1", "reviewer": "r1", "score": 1}
+    problem = refused(client.post(f"{base}/scores/{name}", json={"scores": [row]}), 422, "invalid-scores")
+    assert problem["errors"][0]["code"] == "reserved-name"
+
+
+def test_the_name_of_a_signal_is_judged_in_words(client: FlaskClient) -> None:
+    """And its place is the address."""
+    row = {"submission": "p1", "reviewer": "r1", "score": 1}
+    problem = refused(
+        client.post(f"{venue(client)}/scores/{'x' * 300}", json={"scores": [row]}), 422, "invalid-request"
+    )
+    assert problem["errors"][0]["parameter"] == "signal" and "has 300" in problem["errors"][0]["detail"]
+    assert "[" not in problem["detail"]
+
+
+def test_csv_with_a_stated_delimiter_and_an_endless_cell(client: FlaskClient) -> None:
+    """As spreadsheet programs write it; and a cell beyond the reader's limit is called that."""
+    base = venue(client)
+    fill(client, base, [{"id": "r1"}], [{"id": "p1"}])
+    data = b"sep=;\r\npaper;reviewer;bid\r\np1;r1;high\r\n"
+    assert ok(client.post(f"{base}/bids", data=data, content_type="text/csv"))["created"] == 1
+    data = b"paper,reviewer,bid\np1,r1," + b"x" * 200_000
+    problem = refused(client.post(f"{base}/bids", data=data, content_type="text/csv"), 422, "invalid-file")
+    assert (problem["errors"][0]["line"], problem["errors"][0]["code"]) == (2, "too-long")

@@ -96,6 +96,8 @@ def test_assignments_as_csv(client: FlaskClient, base: str, query: str) -> None:
     rows = list(csv.DictReader(io.StringIO(response.get_data().decode("utf-8-sig"))))
     assert {(row["submission"], row["reviewer"]) for row in rows} == {("p1", "'=r1" if sheet else "=r1"), ("p2", "r2")}
     assert float(rows[0]["affinity"]) == 0.75
+    items = ok(client.get(f"/v1/plans/{plan['id']}/assignments"))["items"]
+    assert [row["reasons"] for row in rows] == ["; ".join(item["reasons"]) for item in items]
 
 
 def test_b44_our_own_csv_is_read_back(client: FlaskClient, base: str) -> None:

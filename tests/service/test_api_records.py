@@ -327,3 +327,48 @@ def test_every_field_comes_back_as_it_was_sent(client: FlaskClient) -> None:
     fill(client, base, [reviewer], [submission])
     assert ok(client.get(f"{base}/reviewers/r1")) == reviewer
     assert ok(client.get(f"{base}/submissions/p1")) == submission
+
+
+@pytest.mark.parametrize("tag", ['"1', '1"', "1", '"1",2', "", "W/1"])
+def test_an_if_match_that_is_no_list_of_etags_is_refused(client: FlaskClient, tag: str) -> None:
+    """A broken header must not be taken for the version it resembles."""
+    base = venue(client)
+    ok(client.post(f"{base}/reviewers", json={"id": "r1"}), 201)
+    problem = refused(client.put(f"{base}/reviewers/r1", json={}, headers={"If-Match": tag}), 422, "invalid-input")
+    assert problem["errors"][0]["parameter"] == "If-Match"
+
+
+def test_an_if_match_may_name_several_versions(client: FlaskClient) -> None:
+    """One of them has to be the stored one; a weak one never is."""
+    base = venue(client)
+    refused(client.patch(base, json={"demand": 1}, headers={"If-Match": 'W/"1"'}), 412)
+    ok(client.patch(base, json={"demand": 1}, headers={"If-Match": '"7", "1"'}))
+
+
+@pytest.mark.parametrize(
+    ("aliases", "places"),
+    [
+        ({"": "x.example"}, {"#/domain_aliases/"}),
+        ({" ": "x.example"}, {"#/domain_aliases/%20"}),
+        ({"x.example": " "}, {"#/domain_aliases/x.example"}),
+        ({"x.example": None}, {"#/domain_aliases/x.example"}),
+        ({"x" * 254: "y.example"}, {f"#/domain_aliases/{'x' * 254}"}),
+        ({"a.example": "A.Example"}, {"#/domain_aliases/a.example"}),
+        (
+            {"a.example": "b.example", "B.example": "a.example", "c.example": "a.example"},
+            {"#/domain_aliases/a.example", "#/domain_aliases/B.example"},
+        ),
+    ],
+)
+def test_domain_aliases_are_domains_and_come_to_an_end(
+    client: FlaskClient, aliases: dict[str, str | None], places: set[str]
+) -> None:
+    """Capitals and blanks do not hide a circle."""
+    problem = refused(client.post("/v1/venues", json={"id": "v", "domain_aliases": aliases}), 422, "invalid-request")
+    assert set(pointers(problem)) == places
+    ok(
+        client.post(
+            "/v1/venues", json={"id": "v", "domain_aliases": {"a.example": "b.example", "b.example": "c.example"}}
+        ),
+        201,
+    )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from flask import Flask
 from flask.testing import FlaskClient
 
+from service.edge.services import EXTENSION
 from tests.service.api import fill, ok, refused, venue
 
 
@@ -29,6 +31,26 @@ def test_a_plan_is_started_once(client: FlaskClient) -> None:
     first = ok(client.post(f"{base}/plans", json={}, headers=key), 202)
     assert ok(client.post(f"{base}/plans", json={}, headers=key), 202)["id"] == first["id"]
     assert len(ok(client.get(f"{base}/plans"))["items"]) == 1
+
+
+def test_a_plan_is_found_again_before_its_first_answer_was_sent(
+    app: Flask, client: FlaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process died, or still waits for the plan: the key leads to it all the same."""
+    base = venue(client, demand=1)
+    fill(client, base, [{"id": "r1"}], [{"id": "p1"}])
+
+    def die(*_: object) -> None:
+        raise ZeroDivisionError
+
+    key = {"Idempotency-Key": "plan-1"}
+    monkeypatch.setattr(app.extensions[EXTENSION].jobs, "submit", die)
+    refused(client.post(f"{base}/plans", json={}, headers=key), 500)
+    again = client.post(f"{base}/plans", json={}, headers=key)
+    plan = ok(again, 202)
+    assert again.headers["Location"] == f"/v1/plans/{plan['id']}"
+    assert again.headers["Idempotency-Replayed"] == "true"
+    assert [item["id"] for item in ok(client.get(f"{base}/plans"))["items"]] == [plan["id"]]
 
 
 def test_another_request_under_the_same_key_is_422(client: FlaskClient) -> None:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from matching.errors import InputError, InvalidVenueError
 from service import handlers
 from service.config import Settings
 from service.errors import (
-    IdempotencyError,
     NotFoundError,
     PreconditionFailedError,
     PreconditionRequiredError,
@@ -264,31 +261,3 @@ def test_a_dry_run_answers_as_usual_and_stores_nothing(services: Services) -> No
     handlers.delete_venue(services, "v", dry_run=True)
     assert handlers.get_venue(services, "v") == before
     assert handlers.get_reviewer(services, "v", "r1")["load_max"] is None
-
-
-def test_one_key_gives_one_answer(services: Services) -> None:
-    """A client that lost the answer asks again without starting a second plan."""
-    calls: list[int] = []
-
-    def action() -> dict[str, Any]:
-        calls.append(1)
-        return {"n": len(calls)}
-
-    assert handlers.once(services, "k", "a", action) == ({"n": 1}, False)
-    assert handlers.once(services, "k", "a", action) == ({"n": 1}, True)
-    with pytest.raises(IdempotencyError):
-        handlers.once(services, "k", "b", action)
-    assert handlers.once(services, None, "a", action) == ({"n": 2}, False)
-
-
-def test_a_key_is_free_again_after_an_error_and_taken_while_the_first_request_runs(services: Services) -> None:
-    """A refused upload may be mended and sent again with the same key."""
-
-    def fail() -> dict[str, Any]:
-        with pytest.raises(StateConflictError):
-            handlers.once(services, "k", "a", dict)
-        raise NotFoundError("x")
-
-    with pytest.raises(NotFoundError):
-        handlers.once(services, "k", "a", fail)
-    assert handlers.once(services, "k", "a", lambda: {"n": 1}) == ({"n": 1}, False)

@@ -14,6 +14,7 @@ from service.errors import (
     NotReadyError,
     StateConflictError,
 )
+from service.handlers.plans import COUNTS
 from service.jobs import InlineJobs
 from service.store import Store
 from service.wiring import Services
@@ -36,7 +37,7 @@ def fill(services: Services) -> None:
 
 def test_a_plan_needs_somebody_and_something(services: Services) -> None:
     """Said at once, not by a job that fails."""
-    with pytest.raises(NotReadyError, match="no submissions and no reviewers"):
+    with pytest.raises(NotReadyError, match="no active submissions and no active reviewers"):
         handlers.create_plan(services, "v", {})
     assert handlers.list_plans(services, "v") == ([], None)
 
@@ -93,14 +94,20 @@ def test_a_pair_is_explained_whether_assigned_or_not(services: Services) -> None
     plan = handlers.create_plan(services, "v", {})["id"]
 
     def explain(**names: Any) -> Any:
-        return handlers.plan_explanations(services, plan, **names)["items"]
+        return handlers.plan_explanations(services, plan, **names)[0]
 
-    assert [(entry["reviewer"], entry["assigned"]) for entry in explain(submission="p1")] == [("r1", True)]
+    assert [(entry["reviewer"], entry["code"]) for entry in explain(submission="p1")] == [
+        ("r1", "assigned"), ("r2", "alternate"),
+    ]  # fmt: skip
     assert len(explain(reviewer="r1")) == 2
     assert explain(reviewer="r3") == []
     alternate = explain(submission="p1", reviewer="r2")[0]
     assert (alternate["assigned"], alternate["alternate"]["rank"], alternate["affinity"]) == (False, 1, 0.25)
-    assert explain(submission="p1", reviewer="r3")[0]["alternate"] is None
+    assert alternate["reasons"] == [
+        "alternate number 1; lawful; its affinity 0.25 is below the lowest assigned here, 0.5"
+    ]
+    lower = explain(submission="p1", reviewer="r3")[0]
+    assert (lower["alternate"], lower["reasons"]) == (None, ["lawful; ranks below the alternates listed"])
     with pytest.raises(NotFoundError):
         explain(submission="p1", reviewer="ghost")
     with pytest.raises(InputError):
@@ -124,7 +131,8 @@ def test_readiness_shows_what_the_engine_finds(services: Services) -> None:
     fill(services)
     answer = handlers.readiness(services, "v", {"rng": 1})
     assert answer["ready"] is True
-    assert answer["counts"] == {"reviewers": 3, "submissions": 2}
+    assert tuple(answer["counts"]) == COUNTS
+    assert (answer["counts"]["reviewers"], answer["counts"]["bids"]) == (3, None)
     assert answer["items"] == [
         {
             "code": "no-text", "message": "p1 has no text", "submissions": ["p1"], "reviewers": [], "data": {},
@@ -143,3 +151,5 @@ def test_faults_of_stored_records_are_items_of_readiness(store: Store) -> None:
     answer = handlers.readiness(services, "v")
     assert answer["ready"] is False
     assert [(item["severity"], item["reviewers"]) for item in answer["items"]] == [("error", ["r1"])]
+    assert answer["items"][0]["message"] == "r1: load_min 3 is above load_max 2"
+    assert tuple(answer["counts"]) == COUNTS and answer["counts"]["reviewers"] == 3

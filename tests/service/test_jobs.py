@@ -8,13 +8,13 @@ import pytest
 import structlog
 
 from matching.errors import InvalidVenueError, Issue
-from matching.solvers.base import Status
+from matching.solvers.base import Progress, Status
 from service import handlers, worker
 from service.errors import StateConflictError
 from service.store import Store
 from service.store.plans import claim_plan
 from tests.service.running import inline, start, state, wait_for
-from tests.service.stand_ins import Calling, StandIn
+from tests.service.stand_ins import Calling, StandIn, plan_of
 
 
 def test_a_plan_comes_back_whole(store: Store) -> None:
@@ -147,6 +147,25 @@ def test_progress_can_be_read_while_a_plan_runs(store: Store) -> None:
     }  # fmt: skip
 
 
+def test_progress_is_whole_only_when_there_is_a_result_to_read(store: Store) -> None:
+    """The engine is done before its plan is stored."""
+    seen: list[float] = []
+    plans: list[str] = []
+
+    class Done(StandIn):
+        def recommend(self, venue: Any, params: Any, *, progress: Any = None) -> Any:
+            progress(Progress("report", 1.0))
+            wait_for(lambda: handlers.get_plan(services, plans[0])["phase"] == "report")
+            seen.append(handlers.get_plan(services, plans[0])["progress"])
+            return plan_of(venue)
+
+    services = inline(store, Done(), paused=True)
+    plans.append(start(services))
+    services.jobs.run_waiting()  # type: ignore[attr-defined]
+    assert seen == [0.99]
+    assert handlers.get_plan(services, plans[0])["progress"] == 1.0
+
+
 def test_later_uploads_do_not_change_a_queued_plan(store: Store) -> None:
     """A plan is made from the venue as it was when it was asked for, and says so by a hash."""
     engine = StandIn()
@@ -156,9 +175,22 @@ def test_later_uploads_do_not_change_a_queued_plan(store: Store) -> None:
     second = handlers.create_plan(services, "v", {})
     services.jobs.run_waiting()  # type: ignore[attr-defined]
     assert [len(venue.reviewers) for venue, _ in engine.asked] == [2, 3]
-    assert first["input_hash"] != second["input_hash"]
+    assert first["venue_hash"] != second["venue_hash"]
     handlers.delete_reviewer(services, "v", "r3")
-    assert handlers.create_plan(services, "v", {})["input_hash"] == first["input_hash"]
+    assert handlers.create_plan(services, "v", {})["venue_hash"] == first["venue_hash"]
+
+
+def test_a_plan_shows_the_hash_and_the_options_of_its_run(store: Store) -> None:
+    """One hash for one input, wherever it is read; the server's own limit is no option anybody asked for."""
+    services = inline(store, StandIn(), paused=True)
+    plan = handlers.create_plan(services, "v", {"rng": 3})
+    assert plan["input_hash"] is None
+    assert worker.run_plan(plan["id"], store.url, StandIn(), time_limit=9.0) == "succeeded"
+    done, certificate = handlers.get_plan(services, plan["id"]), handlers.plan_certificate(services, plan["id"])
+    assert done["input_hash"] == certificate["input_hash"] == certificate["provenance"]["input_hash"] == "0" * 64
+    assert done["venue_hash"] == certificate["venue_hash"] == plan["venue_hash"]
+    assert done["params"] == certificate["provenance"]["params"]
+    assert (done["params"]["time_limit"], certificate["provenance"]["server_time_limit"]) == (None, 9.0)
 
 
 def test_a_run_handed_out_twice_means_its_first_worker_died(store: Store) -> None:

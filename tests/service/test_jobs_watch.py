@@ -19,7 +19,7 @@ from service.store import Store
 from service.store.plans import adopt_plan, claim_plan
 from service.wiring import Services, build
 from tests.service.running import ended, inline, services_with, start, state, wait_for
-from tests.service.stand_ins import ByName, StandIn
+from tests.service.stand_ins import DIE, HANG, LONG, BySeed, StandIn
 
 
 def owner_of(pid: int, mode: str = "local", token: str = "gone") -> str:
@@ -129,7 +129,7 @@ def dask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
     settings = Settings(database_url="sqlite:///dask.db", data_dir=tmp_path_factory.mktemp("dask"))
     store = Store(settings.database_url, settings.data_dir)
     store.upgrade()
-    jobs = DaskJobs(store, engine=ByName(), time_limit=2.0, grace=0.5, interval=0.05)
+    jobs = DaskJobs(store, engine=BySeed(), time_limit=2.0, grace=0.5, interval=0.05)
     services = services_with(store, jobs)
     yield services
     services.close()
@@ -146,7 +146,7 @@ def test_b47_plans_run_in_another_process_one_after_the_other(dask: Services) ->
 
 def test_b47_a_running_plan_in_another_process_is_cancelled(dask: Services) -> None:
     """The stop reaches it through the database alone."""
-    plan = start(dask, scorer="long")
+    plan = start(dask, rng=LONG)
     wait_for(lambda: state(dask, plan) == "running")
     handlers.cancel_plan(dask, plan)
     wait_for(ended(dask, plan))
@@ -155,7 +155,7 @@ def test_b47_a_running_plan_in_another_process_is_cancelled(dask: Services) -> N
 
 def test_b48_a_worker_killed_by_signal_is_noticed_and_the_next_plan_runs(dask: Services) -> None:
     """A crash below Python leaves no exception, only a process that is gone."""
-    plans = [start(dask, scorer="die"), start(dask)]
+    plans = [start(dask, rng=DIE), start(dask)]
     wait_for(ended(dask, *plans))
     assert [state(dask, plan) for plan in plans] == ["failed", "succeeded"]
     assert handlers.get_plan(dask, plans[0])["problem"]["code"] == "worker-died"
@@ -164,7 +164,7 @@ def test_b48_a_worker_killed_by_signal_is_noticed_and_the_next_plan_runs(dask: S
 
 def test_b40_a_native_call_that_never_returns_is_stopped_from_outside(dask: Services) -> None:
     """It holds the interpreter's lock, so nothing inside its process can stop it."""
-    plans = [start(dask, scorer="hang"), start(dask)]
+    plans = [start(dask, rng=HANG), start(dask)]
     wait_for(ended(dask, *plans))
     assert [state(dask, plan) for plan in plans] == ["timed_out", "succeeded"]
     assert handlers.get_plan(dask, plans[0])["problem"]["code"] == "time-limit"

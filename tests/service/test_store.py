@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -11,10 +14,20 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import Connection, func, insert, inspect, select, text
 
+from matching.errors import MissingExtraError
 from service.errors import SettingsError, UnavailableError
-from service.store import Store
+from service.store import Store, schema
 from service.store.records import insert_venue
 from service.store.tables import metadata, reviewers, venues
+
+
+@contextmanager
+def monkey_head(revision: str) -> Iterator[None]:
+    """Upgrades stop at a revision."""
+    with pytest.MonkeyPatch.context() as patch:
+        real = schema.command.upgrade
+        patch.setattr(schema.command, "upgrade", lambda config, _: real(config, revision))
+        yield
 
 
 def count(store: Store) -> int:
@@ -146,6 +159,84 @@ def test_a_database_that_is_gone_is_unavailable(tmp_path: Path) -> None:
     with pytest.raises(UnavailableError), store.read():
         pass
     store.close()
+
+
+def start(url: str) -> None:
+    """As a server does."""
+    store = Store(url)
+    try:
+        store.upgrade()
+    finally:
+        store.close()
+
+
+def test_a_file_that_cannot_be_the_database_is_told_at_the_start(tmp_path: Path) -> None:
+    """ "Busy, try again" would send somebody waiting for ever."""
+    (tmp_path / "junk.db").write_bytes(b"no database at all" * 100)
+    (tmp_path / "folder.db").mkdir()
+    (tmp_path / "empty.db").touch()
+    foreign = sqlite3.connect(tmp_path / "foreign.db")
+    foreign.execute("CREATE TABLE venues (a)")
+    foreign.close()
+    start(f"sqlite:///{tmp_path / 'later.db'}")
+    later = sqlite3.connect(tmp_path / "later.db")
+    later.execute("UPDATE alembic_version SET version_num = '9999'")
+    later.commit()
+    later.close()
+    for name, words in {
+        "junk.db": "no SQLite database",
+        "folder.db": "names a folder",
+        "missing/a.db": "no such folder",
+        "foreign.db": "tables of another program",
+        "later.db": "later version",
+    }.items():
+        with pytest.raises(SettingsError, match=words):
+            start(f"sqlite:///{tmp_path / name}")
+    start(f"sqlite:///{tmp_path / 'empty.db'}")
+
+
+def test_a_broken_database_is_told_at_the_start(tmp_path: Path) -> None:
+    """It begins as it should, and goes on as it should not."""
+    start(f"sqlite:///{tmp_path / 'a.db'}")
+    data = bytearray((tmp_path / "a.db").read_bytes())
+    data[100:4000] = b"x" * 3900
+    (tmp_path / "a.db").write_bytes(data)
+    with pytest.raises(SettingsError, match="cannot be used"):
+        start(f"sqlite:///{tmp_path / 'a.db'}")
+
+
+@pytest.mark.parametrize("driver", ["postgresql", "postgresql+psycopg", "postgresql+psycopg2"])
+def test_a_missing_driver_is_told_at_the_start(monkeypatch: pytest.MonkeyPatch, driver: str) -> None:
+    """With what to install."""
+    for name in ("psycopg", "psycopg2"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(MissingExtraError, match=r"revmatch\[postgres\]"):
+        Store(f"{driver}://u:secret@127.0.0.1:1/x")
+    with pytest.raises(SettingsError, match="driver") as caught:
+        Store("postgresql+nonsense://u:secret@127.0.0.1:1/x")
+    assert "secret" not in str(caught.value)
+
+
+def test_a_database_of_the_first_version_is_brought_up_to_date(tmp_path: Path) -> None:
+    """Plans made before keep their venue under its new name."""
+    path = tmp_path / "old.db"
+    store = Store(f"sqlite:///{path}")
+    with monkey_head("0001"):
+        store.upgrade()
+    store.close()
+    old = sqlite3.connect(path)
+    old.execute("INSERT INTO venues VALUES (1, 'v', 1, 'x', '{}', 0)")
+    old.execute("INSERT INTO plan_inputs VALUES ('h', x'00', 1)")
+    old.execute(
+        "INSERT INTO plans (venue_key, id, input_hash, params, state, version, progress, created_at) "
+        "VALUES (1, 'a', 'h', '{}', 'succeeded', 1, 1, 0)"
+    )
+    old.commit()
+    old.close()
+    start(f"sqlite:///{path}")
+    new = sqlite3.connect(path)
+    assert new.execute("SELECT venue_hash, input_hash FROM plans").fetchall() == [("h", None)]
+    new.close()
 
 
 def test_sqlite_writes_ahead(tmp_path: Path) -> None:

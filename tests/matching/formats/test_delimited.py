@@ -179,3 +179,21 @@ def test_no_bytes_end_in_anything_but_a_table_or_a_listed_fault(data: bytes) -> 
         read_scores(b"paper,reviewer,score\n" + data)
     except InvalidFileError as error:
         assert error.issues
+
+
+@pytest.mark.parametrize("first", ["sep=;", '"sep=;"', "SEP=;", "sep=;;"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_first_line_that_states_the_delimiter_is_no_header(first, end):
+    """Spreadsheet programs are told the delimiter that way; the other lines keep their numbers."""
+    data = end.join([first, "paper;reviewer;bid, of sorts", "p1;r1;high", ""]).encode("utf-8-sig")
+    table = read_table(data, name="bids.csv", required=("submission", "reviewer"))
+    assert (table.cells("submission"), table.cells("reviewer"), table.lines) == (["p1"], ["r1"], [3])
+
+
+def test_a_cell_that_is_too_long_is_not_called_a_fault_of_quotes():
+    """The reader has a limit; quotes have nothing to do with it."""
+    data = b"paper,reviewer\np1,r1\np2," + b"x" * 200_000 + b"\n"
+    with pytest.raises(InvalidFileError) as caught:
+        read_table(data, name="bids.csv", required=("submission", "reviewer"))
+    issue = caught.value.issues[0]
+    assert (issue.code, issue.row) == ("too-long", 3) and "131072 characters" in issue.reason

@@ -1,0 +1,257 @@
+"""Why a pair is in a plan, and why another one is not: the plan's rows and the facts of its stored venue together."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, Row
+
+from matching.errors import InputError, Issue
+from matching.params import Params
+from service.engine import engine_or_default
+from service.errors import NotFoundError
+from service.handlers.common import Page, Record, cut_page, page_start
+from service.handlers.results import document, finished, show_alternate, show_assignment
+from service.store import plans
+from service.store.snapshot import load_snapshot
+from service.store.tables import alternates, assignments
+from service.translate import venue_from_snapshot
+from service.wiring import Services
+
+if TYPE_CHECKING:  # it loads scikit-learn, which a process that explains nothing does not need
+    from matching.explain.exclusions import Exclusion, Exclusions, Party
+
+__all__ = ["FORMULA", "plan_certificate", "plan_explanations"]
+
+FORMULA = (
+    "bound = sum over submissions of demand * price"
+    " + sum over reviewers of (load_max * max(price, 0) - load_min * max(-price, 0))"
+    " + sum over lawful pairs of max(0, affinity - price of the submission - price of the reviewer)"
+    " + penalty * missing + locked_affinity."
+    " demand, load_max and load_min are what the locked pairs leave; submissions whose demand and reviewers whose"
+    " load_max is then 0 take no part. A pair is lawful if it is neither in conflict nor locked, and its affinity is"
+    " one the options allow (allow_unknown, allow_zero)."
+)
+"""How the bound is recomputed from a certificate; `matching.plan.audit` is the same as code."""
+
+MOST_KEPT = 2  # venues whose facts stay in memory: a chair asks about one plan many times
+
+_KEPT: dict[tuple[str, str, str], Exclusions] = {}
+
+
+def plan_explanations(
+    services: Services,
+    plan: str,
+    submission: str | None = None,
+    reviewer: str | None = None,
+    cursor: str | None = None,
+    limit: int | None = None,
+) -> Page:
+    """Why these pairs, and why not the others.
+
+    Parameters
+    ----------
+    submission : str or None
+        Its reviewers come first, then its alternates, then everybody who cannot review it.
+    reviewer : str or None
+        Id, alias, address, or another account; with `submission` the one pair, assigned or not; alone the person's
+        submissions, alternates, and what the person cannot review.
+
+    Returns
+    -------
+    items : list of dict
+        submission, reviewer, assigned, code, affinity, locked, parts, reasons, conflicts, alternate. A side is None
+        where the reason is the other side's alone; affinity is None for a pair that is neither assigned nor an
+        alternate.
+    cursor : str or None
+
+    Raises
+    ------
+    InputError
+        ``invalid-input``: neither is given.
+    NotFoundError
+        No such plan, or a name nobody in the plan's venue has.
+    StateConflictError
+        The plan has no result, or none yet.
+    """
+    if submission is None and reviewer is None:
+        reason = "give a submission, a reviewer, or both"
+        raise InputError(issues=[Issue(reason, "missing", "submission", source="query")])
+    (after,), size = page_start(services, cursor, limit)
+    with services.store.read() as connection:
+        row = finished(connection, plan)
+        facts = _facts(services, connection, row)
+        paper = None if submission is None else facts.submission(submission)
+        people = None if reviewer is None else facts.people(reviewer)
+        for kind, name, found in (("submission", submission, paper), ("reviewer", reviewer, people)):
+            if name is not None and not found:
+                raise NotFoundError(f"{kind} {name!r} is unknown in the venue of this plan", kind=kind, id=name)
+        teller = _Teller(connection, row, facts)
+        if paper is not None and people is not None:
+            items = [teller.pair(paper, person) for person in people]
+        elif paper is not None:
+            items = list(teller.of_submission(paper))
+        else:
+            items = [item for person in people or () for item in teller.of_person(person)]
+    return cut_page(items, after, size)
+
+
+def plan_certificate(services: Services, plan: str) -> Record:
+    """The proof: {"plan", "status", "value", "bound", "gap", "certificate", "input_hash", "venue_hash", "provenance"}.
+
+    Raises NotFoundError, and StateConflictError where the plan has no result.
+    """
+    with services.store.read() as connection:
+        row = finished(connection, plan)
+        facts = _facts(services, connection, row)
+        certificate = document(connection, row, "certificate")
+        provenance = document(connection, row, "provenance")
+        locked = plans.locked_affinity(connection, row.key)
+    prices, loads = certificate["submission_prices"], facts.loads
+    certificate["submissions"] = [
+        {"id": name, "demand": count, "price": prices.get(name)} for name, count in facts.demand.items()
+    ]
+    certificate["reviewers"] = [
+        {"id": name, "load_max": most, "load_min": least, "price": certificate["reviewer_prices"].get(name)}
+        for name, (most, least) in loads.items()
+    ]
+    certificate.update(locked_affinity=locked, formula=FORMULA)
+    numbers = {"status": row.status, "value": row.value, "bound": row.bound, "gap": row.gap}
+    hashes = {"input_hash": row.input_hash, "venue_hash": row.venue_hash}
+    return {"plan": row.id, **numbers, "certificate": certificate, **hashes, "provenance": provenance}
+
+
+def _facts(services: Services, connection: Connection, row: Row[Any]) -> Exclusions:
+    """What rules out pairs of a plan, from the venue as it was stored with the plan."""
+    key = (services.store.url, row.venue_hash, row.params)
+    kept = _KEPT.get(key)
+    if kept is None:
+        venue = venue_from_snapshot(load_snapshot(connection, row.venue_hash))
+        kept = engine_or_default(services.engine).exclusions(venue, Params.from_mapping(json.loads(row.params)))
+        while len(_KEPT) >= MOST_KEPT:
+            _KEPT.pop(next(iter(_KEPT)), None)
+        _KEPT[key] = kept
+    return kept
+
+
+class _Teller:
+    """Finds the words for pairs of one plan."""
+
+    def __init__(self, connection: Connection, row: Row[Any], facts: Exclusions) -> None:
+        self.connection, self.row, self.facts = connection, row, facts
+
+    def of_submission(self, paper: Party) -> Iterator[Record]:
+        """Reviewers, alternates, and everybody who is ruled out."""
+        if (why := self.facts.of_submission(paper)) is not None:
+            yield _item(paper.id, None, why.code, why.reasons)
+            return
+        assigned = self._rows(assignments, paper.id)
+        yield from map(_assigned, assigned)
+        yield from map(self._alternate, self._rows(alternates, paper.id))
+        taken = {row.reviewer for row in assigned}  # a lock holds whatever is unknown
+        for party, why in self.facts.excluded(paper):
+            if party.id not in taken:
+                yield _excluded(paper, party, why)
+
+    def of_person(self, person: Party) -> Iterator[Record]:
+        """Submissions, alternates, and what the person cannot review."""
+        if (why := self.facts.of_person(person)) is not None:
+            yield _noted(_item(None, person.id, why.code, why.reasons), person)
+            return
+        assigned = self._rows(assignments, None, person.id)
+        for item in (*map(_assigned, assigned), *map(self._alternate, self._rows(alternates, None, person.id))):
+            yield _noted(item, person)
+        taken = {row.submission for row in assigned}
+        for party, why in self.facts.excluded_from(person):
+            if party.id not in taken:
+                yield _noted(_excluded(party, person, why), person)
+
+    def pair(self, paper: Party, person: Party) -> Record:
+        """The one pair, whatever became of it."""
+        assigned = self._rows(assignments, paper.id, person.id)
+        spare = self._rows(alternates, paper.id, person.id)
+        if assigned:
+            item = _assigned(assigned[0])
+        elif (why := self.facts.of_pair(paper, person)) is not None:
+            item = _excluded(paper, person, why)
+        elif spare:
+            item = self._alternate(spare[0])
+        else:
+            item = _item(paper.id, person.id, *self._lawful(paper, person))
+        return _noted(item, person)
+
+    def _lawful(self, paper: Party, person: Party) -> tuple[str, tuple[str, ...]]:
+        """A lawful pair that is neither assigned nor an alternate."""
+        if self.row.status == "limit_without_plan":
+            return "no-plan", ("lawful; no plan was found within the time limit",)
+        load, most = plans.load_in_plan(self.connection, self.row.key, person.id), self.facts.load_max(person.at)
+        if load >= most:
+            return "full", (f"lawful; the load of {person.id} is full ({load} of {most}) with other submissions",)
+        if self._rows(alternates, paper.id):
+            words = "lawful; ranks below the alternates listed"
+            if not json.loads(self.row.params)["allow_zero"]:
+                words += ", or its affinity is 0, which allow_zero rules out"
+            return "lower", (words,)
+        return "not-assigned", ("lawful; not assigned, and no alternates were listed that would give it a rank",)
+
+    def _alternate(self, row: Row[Any]) -> Record:
+        words = f"alternate number {row.rank}; lawful"
+        if row.full:
+            load = plans.load_in_plan(self.connection, self.row.key, row.reviewer)
+            words += f", but the load of {row.reviewer} is full ({load} of {load}) with other submissions"
+        elif self.row.status == "optimal":
+            words += self._against_assigned(row)
+        item = _item(row.submission, row.reviewer, "alternate", (words,))
+        return {**item, "affinity": row.affinity, "alternate": show_alternate(row)}
+
+    def _against_assigned(self, row: Row[Any]) -> str:
+        """What an alternate with load left lacks beside the reviewers of its submission, in an optimal plan."""
+        chosen = [entry.affinity for entry in self._rows(assignments, row.submission) if not entry.locked]
+        lowest = min(chosen, default=-math.inf)
+        if lowest > row.affinity:
+            return f"; its affinity {row.affinity:.4g} is below the lowest assigned here, {lowest:.4g}"
+        if lowest == row.affinity:
+            return "; its affinity equals the lowest assigned here, and between equals even loads and the seed decide"
+        cost = self._cost(row)
+        return f"; a plan with this pair is worth at least {cost:g} less" if cost else ""
+
+    def _cost(self, row: Row[Any]) -> float:
+        """What a plan with this pair loses for certain, by the prices; rounded down to four places."""
+        prices = self._certificate
+        price = prices["submission_prices"].get(row.submission, 0.0) + prices["reviewer_prices"].get(row.reviewer, 0.0)
+        lost = float(price - row.affinity - (self.row.gap or 0.0))
+        return max(0.0, math.floor(lost * 1e4) / 1e4)
+
+    @cached_property
+    def _certificate(self) -> Mapping[str, Any]:
+        return document(self.connection, self.row, "certificate") or {}
+
+    def _rows(self, table: Any, submission: str | None = None, reviewer: str | None = None) -> Sequence[Row[Any]]:
+        return plans.page_of_results(self.connection, table, self.row.key, submission, reviewer, -1, None)
+
+
+def _item(submission: str | None, reviewer: str | None, code: str, reasons: Sequence[str]) -> Record:
+    return {
+        "submission": submission, "reviewer": reviewer, "assigned": False, "code": code, "affinity": None,
+        "locked": False, "parts": [], "reasons": list(reasons), "conflicts": [], "alternate": None,
+    }  # fmt: skip
+
+
+def _assigned(row: Row[Any]) -> Record:
+    shown = show_assignment(row)
+    return {**_item(row.submission, row.reviewer, "assigned", ()), **shown, "assigned": True}
+
+
+def _excluded(paper: Party, person: Party, why: Exclusion) -> Record:
+    item = _item(paper.id, person.id, why.code, why.reasons)
+    return {**item, "conflicts": [asdict(reason) for reason in why.conflicts]}
+
+
+def _noted(item: Record, person: Party) -> Record:
+    """The item, with what the name asked for is to the person, where it is not the id."""
+    return {**item, "reasons": [person.note, *item["reasons"]]} if person.note else item

@@ -1,0 +1,109 @@
+"""What can be refused before a plan is queued, at the price of a few look-ups; the engine checks everything later."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Row, Table
+
+from matching.errors import InvalidParamsError, InvalidVenueError, Issue
+from matching.params import Params
+from service.handlers.uploads import Upload
+from service.store import pairs, records
+from service.store.tables import conflicts, locks, reviewers, submissions
+
+__all__ = ["check_asked", "missing_sides"]
+
+DEFAULT_SCORER = "lexical"
+MOST_LOCKS = 10_000  # locks of one request that are looked at here; more are left to the run
+
+
+def missing_sides(connection: Connection, venue_key: int) -> list[str]:
+    """Those of "submissions" and "reviewers" of which nobody takes part; usually the first record read is enough."""
+    sides: tuple[tuple[Table, Callable[[Mapping[str, Any]], bool]], ...] = (
+        (submissions, lambda record: bool(record["active"])),
+        (reviewers, lambda record: bool(record["active"]) and record["role"] == "reviewer"),
+    )
+    return [
+        table.name
+        for table, takes_part in sides
+        if not any(takes_part(json.loads(text)) for text in records.texts_of(connection, table, venue_key))
+    ]
+
+
+def check_asked(
+    connection: Connection, venue: Row[Any], params: Params, given: Sequence[Mapping[str, Any]], upload: Upload
+) -> None:
+    """Refuse options and locks that contradict each other or the venue.
+
+    Parameters
+    ----------
+    venue : row
+        Of the venues' table.
+    given : sequence of mapping
+        The locks of the request as sent, for the places of faults.
+    upload : Upload
+        The same, resolved and without a fault.
+
+    Raises
+    ------
+    InvalidParamsError, InvalidVenueError
+    """
+    record = json.loads(venue.record)
+    if params.scorer != DEFAULT_SCORER:
+        # imported here: it loads scikit-learn, which a web process otherwise never needs
+        from matching.scores.text import named_scorer
+
+        named_scorer(params.scorer)
+    least = record["load_min"] if params.load_min is None else params.load_min
+    most = record["load_max"] if params.load_max is None else params.load_max
+    if least > most:
+        field, value = ("load_max", most) if params.load_min is None else ("load_min", least)
+        words = f"load_min {least} is above load_max {most}; where the options name none, the venue's holds"
+        raise InvalidParamsError(issues=[Issue(words, "contradiction", field, value=value, source="params")])
+    if 0 < len(upload.rows) <= MOST_LOCKS:
+        issues = _lock_issues(connection, venue.key, record, params, given, upload)
+        if issues:
+            raise InvalidVenueError(issues=issues)
+
+
+def _lock_issues(
+    connection: Connection,
+    venue_key: int,
+    venue: Mapping[str, Any],
+    params: Params,
+    given: Sequence[Mapping[str, Any]],
+    upload: Upload,
+) -> list[Issue]:
+    asked = {(row[0], row[1]): at for row, at in zip(upload.rows, upload.origins, strict=True)}
+    issues = [
+        Issue(
+            f"{given[asked[pair]]['submission']!r} and {given[asked[pair]]['reviewer']!r} are in conflict "
+            f"({rule}{': ' if evidence else ''}{evidence}); a conflict is never lifted by a lock",
+            "locked-conflict", None, asked[pair], None, "locks",
+        )
+        for pair, (rule, evidence) in pairs.facts_of_pairs(connection, conflicts, venue_key, list(asked)).items()
+    ]  # fmt: skip
+    stored = set(pairs.keys_of_pairs(connection, locks, venue_key))
+    for place, table, name, default in (
+        (0, submissions, "demand", venue["demand"] if params.demand is None else params.demand),
+        (1, reviewers, "load_max", venue["load_max"] if params.load_max is None else params.load_max),
+    ):
+        held = Counter(pair[place] for pair in stored | asked.keys())
+        kind = table.name.removesuffix("s")
+        first: dict[int, int] = {}
+        for pair, at in asked.items():
+            first.setdefault(pair[place], at)
+        for key, text in records.texts_by_key(connection, table, list(first)).items():
+            record = json.loads(text)
+            if not record["active"] or record.get("role", "reviewer") != "reviewer":
+                continue  # takes no part, and neither does the lock; the run says so
+            own = record[name]
+            limit = default if own is None else own if name == "demand" else min(own, default)
+            if held[key] > limit:
+                words = f"{kind} {record['id']!r} would hold {held[key]} locked reviews, its {name} is {limit}"
+                issues.append(Issue(words, "too-many-locks", kind, first[key], record["id"], "locks"))
+    return sorted(issues, key=lambda issue: issue.row or 0)
