@@ -46,10 +46,10 @@ def configure() -> None:
     )
     root = logging.getLogger()
     if not root.handlers:
-        handler = logging.StreamHandler()
-        handler.setLevel(logging.WARNING)  # Dask sets its own loggers to tell more
-        handler.setFormatter(PlainFormatter())
-        root.addHandler(handler)
+        own = logging.StreamHandler()
+        own.setLevel(logging.WARNING)  # Dask sets its own loggers to tell more
+        own.setFormatter(PlainFormatter())
+        root.addHandler(own)
     for name in FOREIGN:
         for handler in logging.getLogger(name).handlers:
             handler.setFormatter(PlainFormatter())

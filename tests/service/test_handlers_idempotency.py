@@ -77,7 +77,9 @@ def test_a_key_held_by_a_process_that_is_gone_is_free_at_once(services: Services
     assert handlers.once(services, "k", "a", answer, never) == ({"n": 1}, False)
 
 
-@pytest.mark.parametrize("owner", ["web/elsewhere/1/x/y", f"{this_process('web')}/y", ""])
+@pytest.mark.parametrize(
+    "owner", ["web/elsewhere/1/x/y", f"{this_process('web')}/y", ""], ids=["elsewhere", "here", "unnamed"]
+)
 def test_a_key_held_elsewhere_or_here_is_kept_for_a_while(services: Services, owner: str) -> None:
     """A process on another machine cannot be asked whether it lives."""
     crashed(services, owner)
