@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from matching.engine import assign as assign
+    from matching.engine import explanation as explanation
     from matching.engine import readiness as readiness
     from matching.engine import recommend as recommend
     from matching.errors import MatchingError as MatchingError
+    from matching.explain.explanation import Explanation as Explanation
     from matching.formats.fixtures import load_fixture as load_fixture
     from matching.params import Params as Params
     from matching.plan.plan import AssignmentPlan as AssignmentPlan
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from matching.profiles.venue import ImportedScores as ImportedScores
     from matching.profiles.venue import Lock as Lock
     from matching.profiles.venue import Venue as Venue
+    from matching.resources import Resources as Resources
     from matching.scores.base import VectorScores as VectorScores
     from matching.solvers.base import Solution as Solution
 
@@ -31,17 +34,20 @@ _HOMES = {
     "Author": "matching.profiles.submission",
     "Bid": "matching.profiles.venue",
     "DeclaredConflict": "matching.profiles.venue",
+    "Explanation": "matching.explain.explanation",
     "ImportedScores": "matching.profiles.venue",
     "Lock": "matching.profiles.venue",
     "MatchingError": "matching.errors",
     "Params": "matching.params",
     "Publication": "matching.profiles.reviewer",
+    "Resources": "matching.resources",
     "Reviewer": "matching.profiles.reviewer",
     "Solution": "matching.solvers.base",
     "Submission": "matching.profiles.submission",
     "VectorScores": "matching.scores.base",
     "Venue": "matching.profiles.venue",
     "assign": "matching.engine",
+    "explanation": "matching.engine",
     "load_fixture": "matching.formats.fixtures",
     "readiness": "matching.engine",
     "recommend": "matching.engine",

@@ -21,7 +21,9 @@ from matching.constraints.problem import AssignmentProblem
 from matching.errors import InvalidParamsError, InvalidVenueError, Issue
 from matching.explain.diagnosis import Names, capacity_of, diagnose, shortages
 from matching.explain.exclusions import Exclusions
+from matching.explain.explanation import Explanation, Reasoner
 from matching.explain.pair import Explainer
+from matching.explain.readiness import Readings, address_notices, fit_notices, profile_notices, text_notices
 from matching.notices import Notice
 from matching.params import OBJECTIVES, Params
 from matching.plan.alternates import rank_alternates
@@ -29,19 +31,21 @@ from matching.plan.audit import AuditReport, require_clean
 from matching.plan.plan import Alternate, Assignment, AssignmentPlan, Certificate, ScorePart, plain
 from matching.plan.report import report_of
 from matching.profiles.resolve import ResolvedVenue, resolve_venue
-from matching.profiles.text import reviewer_documents, submission_text
 from matching.profiles.venue import Venue
+from matching.resources import Resources
 from matching.scores.affinity import affinity_of, signals_of
 from matching.scores.base import ScoreOperator
 from matching.scores.operator import AffinityOperator
+from matching.scores.text import AUTO, named_scorer
 from matching.solvers.base import Progress, ProgressCallback, Solution, Status
 from matching.solvers.pricing import PricingSolver
 from matching.types import IntArray
 
-__all__ = ["assign", "exclusions", "input_hash", "readiness", "recommend"]
+__all__ = ["assign", "exclusions", "explanation", "input_hash", "readiness", "recommend"]
 
 log = logging.getLogger(__name__)
 
+SCORES_SHARE = 0.1  # of a run's progress
 REASONS_LIMIT = 50_000  # plans above this many pairs carry parts but no sentences, and say so
 LISTED = 50  # ids named in one notice; counts are always complete
 
@@ -125,7 +129,11 @@ def assign(
 
 
 def recommend(
-    venue: Venue, params: Params | None = None, *, progress: ProgressCallback | None = None
+    venue: Venue,
+    params: Params | None = None,
+    *,
+    progress: ProgressCallback | None = None,
+    resources: Resources | None = None,
 ) -> AssignmentPlan:
     """From profiles and texts to an audited plan with reasons.
 
@@ -138,6 +146,9 @@ def recommend(
         What is wanted; the defaults if None.
     progress : callable, optional
         Called with a Progress between steps; what it raises stops the run and passes through.
+    resources : Resources, optional
+        Folders of the machine that the run may use; they say where a sentence encoder and its cache lie, never what
+        is wanted.
 
     Returns
     -------
@@ -149,6 +160,8 @@ def recommend(
     ------
     InvalidVenueError, InvalidParamsError
         Every fault in the input, listed in ``issues``.
+    MissingExtraError, InvalidFileError
+        The text scorer that `params` name has no usable weights.
     SolverError, AuditError
         See `assign`.
     """
@@ -157,16 +170,74 @@ def recommend(
     begin = perf_counter()
     tell(Progress("scores", 0.0))
     resolved, conflicts = _prepare(venue, params)
-    affinity = affinity_of(resolved, params)
+
+    def scoring(share: float) -> None:
+        tell(Progress("scores", SCORES_SHARE * share))
+
+    scorer = named_scorer(params.scorer, resources, lambda share: scoring(0.5 * share))
+    affinity = affinity_of(resolved, params, vectorizer=scorer, progress=scoring)
     scored = perf_counter()
     problem = _problem(resolved, conflicts, affinity)
     solution, audit = _solve(problem, params, progress)
     tell(Progress("report", 0.97, solution.value, solution.bound, solution.gap))
     plan = _plan(resolved, conflicts, affinity, problem, solution, audit, params)
+    has_text = any(signal["name"] == "text" and signal["weight"] > 0 for signal in affinity.summary())
+    provenance = {**plan.provenance, "text": dict(scorer.describe()) if has_text else None}
     seconds = {"scores": scored - begin, **solution.stages, "whole": perf_counter() - begin}
     log.info("plan made: %s, %d pairs, gap %g", solution.status, len(solution.pairs), solution.gap)
     tell(Progress("report", 1.0, solution.value, solution.bound, solution.gap))
-    return replace(plan, provenance={**plan.provenance, "seconds": seconds})
+    return replace(plan, provenance={**provenance, "seconds": seconds})
+
+
+def explanation(
+    venue: Venue,
+    params: Params | None,
+    plan: AssignmentPlan,
+    submission: str,
+    reviewer: str | None = None,
+    *,
+    resources: Resources | None = None,
+) -> Explanation:
+    """Why a plan gives a submission its reviewers: evidence, ranks, and why better-placed people are not on it.
+
+    Parameters
+    ----------
+    venue : Venue
+        What the plan was made from; where it has changed since, the explanation says so.
+    params : Params or None
+        None takes those that stand in the plan.
+    plan : AssignmentPlan
+    submission : str
+        Id.
+    reviewer : str, optional
+        Id, alias or address of somebody to explain as well, assigned or not.
+    resources : Resources, optional
+        As for `recommend`.
+
+    Returns
+    -------
+    Explanation
+        Affinities, ranks and evidence are computed anew from `venue`; loads and prices are the plan's.
+
+    Raises
+    ------
+    UnknownIdError
+        ``unknown-id``: no submission or nobody in the run has the name.
+    InvalidVenueError, InvalidParamsError, MissingExtraError, InvalidFileError
+        As `recommend` would.
+    """
+    params = _checked(venue, Params.from_mapping(plan.provenance.get("params", {})) if params is None else params)
+    notes = []
+    made_from = plan.provenance.get("input_hash")
+    if made_from is not None and made_from != input_hash(venue, params):
+        notes.append("the venue or the options have changed since this plan was made; affinities are those of now")
+    made_by = (plan.provenance.get("text") or {}).get("scorer")
+    if params.scorer == AUTO and made_by is not None:
+        params = replace(params, scorer=made_by)  # what "auto" was on the machine that made the plan
+    resolved, conflicts = _prepare(venue, params)
+    affinity = affinity_of(resolved, params, vectorizer=named_scorer(params.scorer, resources))
+    problem = _problem(resolved, conflicts, affinity)
+    return Reasoner(resolved, conflicts, affinity, problem, plan, tuple(notes)).explain(submission, reviewer)
 
 
 def readiness(venue: Venue, params: Params | None = None) -> dict[str, Any]:
@@ -192,7 +263,8 @@ def readiness(venue: Venue, params: Params | None = None) -> dict[str, Any]:
         conflicts=conflicts.pairs, locks=resolved.locks,
     )  # fmt: skip
     names = _names(resolved, conflicts)
-    items = _notices(resolved, conflicts, signals)
+    readings = Readings.of(resolved)
+    items = _notices(resolved, conflicts, signals, readings)
     capacity = capacity_of(problem)
     ready = True
     if capacity["shortfall"]:
@@ -233,8 +305,8 @@ def readiness(venue: Venue, params: Params | None = None) -> dict[str, Any]:
             "conflicts": len(conflicts.pairs),
             "bids": len(resolved.venue.bids),
             "locks": len(resolved.locks),
-            "reviewers_without_evidence": len(_without_evidence(resolved)),
-            "submissions_without_text": len(_without_text(resolved)),
+            "reviewers_without_evidence": len(_without_evidence(resolved, readings)),
+            "submissions_without_text": len(_without_text(resolved, readings)),
         },
         "items": items,
     }
@@ -377,7 +449,9 @@ def _solve(
 ) -> tuple[Solution, AuditReport]:
     """The solve stage both doors share: solver, then audit; nothing unaudited leaves it."""
     solver = PricingSolver(params.candidates)
-    solution = solver.solve(problem, rng=params.rng, time_limit=params.time_limit, progress=_scaled(progress, 0.1, 0.9))
+    solution = solver.solve(
+        problem, rng=params.rng, time_limit=params.time_limit, progress=_scaled(progress, SCORES_SHARE, 0.9)
+    )
     if progress is not None:
         progress(Progress("audit", 0.92, solution.value, solution.bound, solution.gap))
     report = require_clean(problem, solution)
@@ -410,7 +484,7 @@ def _plan(
 ) -> AssignmentPlan:
     names = _names(resolved, conflicts)
     signals = affinity.summary()
-    notices = _notices(resolved, conflicts, signals)
+    notices = _notices(resolved, conflicts, signals, Readings.of(resolved, affinity))
     with_words = len(solution.pairs) <= REASONS_LIMIT
     if not with_words:
         notices.append(
@@ -427,9 +501,11 @@ def _plan(
         missing,
         audit.clean and has_plan,
     )
+    assignments = _assignments(resolved, affinity, problem, solution, with_words)
+    notices += fit_notices(resolved, affinity, problem, _best_texts(assignments))
     return AssignmentPlan(
         status=solution.status,
-        assignments=_assignments(resolved, affinity, problem, solution, with_words),
+        assignments=assignments,
         alternates=_alternates(problem, solution, names, params),
         value=solution.value,
         bound=solution.bound,
@@ -495,25 +571,37 @@ def _alternates(problem: AssignmentProblem, solution: Solution, names: Names, pa
     return tuple(out)
 
 
-def _without_evidence(resolved: ResolvedVenue) -> list[str]:
+def _best_texts(assignments: Sequence[Assignment]) -> dict[str, float]:
+    """Best text affinity among those assigned to a submission, where it is known."""
+    best: dict[str, float] = {}
+    for pair in assignments:
+        for part in pair.parts:
+            if part.signal == "text" and part.value is not None:
+                best[pair.submission] = max(part.value, best.get(pair.submission, part.value))
+    return best
+
+
+def _without_evidence(resolved: ResolvedVenue, readings: Readings) -> list[str]:
     """Ids of people about whom nothing is known: no text, no areas, no imported score."""
     scored = {int(col) for table in resolved.scores for col in np.unique(table.cols)}
     return [
         reviewer.id
         for col, reviewer in enumerate(resolved.reviewers)
-        if col not in scored and not reviewer.areas and not reviewer_documents(reviewer)
+        if col not in scored and not reviewer.areas and not readings.documents[col]
     ]
 
 
-def _without_text(resolved: ResolvedVenue) -> list[str]:
-    return [entry.id for entry in resolved.submissions if not submission_text(entry)]
+def _without_text(resolved: ResolvedVenue, readings: Readings) -> list[str]:
+    return [entry.id for entry, text in zip(resolved.submissions, readings.texts) if not text]
 
 
-def _notices(resolved: ResolvedVenue, conflicts: Conflicts, signals: Sequence[Mapping[str, Any]]) -> list[Notice]:
+def _notices(
+    resolved: ResolvedVenue, conflicts: Conflicts, signals: Sequence[Mapping[str, Any]], readings: Readings
+) -> list[Notice]:
     """Everything odd about the input that does not stop a run."""
     out = list(resolved.notices) + list(conflicts.notices)
     has_text = any(signal["name"] == "text" for signal in signals)
-    if blank := _without_text(resolved) if has_text else []:
+    if blank := _without_text(resolved, readings) if has_text else []:
         out.append(
             Notice(
                 "unscored-submission",
@@ -521,7 +609,7 @@ def _notices(resolved: ResolvedVenue, conflicts: Conflicts, signals: Sequence[Ma
                 tuple(blank),
             )
         )
-    mute = _without_evidence(resolved)
+    mute = _without_evidence(resolved, readings)
     if mute:
         whole = resolved.shape[1]
         out.append(
@@ -533,7 +621,7 @@ def _notices(resolved: ResolvedVenue, conflicts: Conflicts, signals: Sequence[Ma
             )
         )
     elif has_text:
-        silent = [entry.id for entry in resolved.reviewers if not reviewer_documents(entry)]
+        silent = [entry.id for entry, documents in zip(resolved.reviewers, readings.documents) if not documents]
         if silent:
             out.append(
                 Notice(
@@ -542,6 +630,9 @@ def _notices(resolved: ResolvedVenue, conflicts: Conflicts, signals: Sequence[Ma
                     reviewers=tuple(silent),
                 )
             )
+    if has_text:
+        out += [*profile_notices(resolved, readings), *text_notices(resolved, readings)]
+    out += address_notices(resolved)
     bids = resolved.bids
     ignored = conflicts.pairs.contains(bids.rows, bids.cols)
     for row, col in zip(bids.rows[ignored].tolist(), bids.cols[ignored].tolist()):

@@ -48,7 +48,8 @@ class Params:
     affiliation_conflicts : bool
         Whether a shared e-mail domain or institution bars a pair. Default True.
     scorer : str
-        Name of the text scorer. Default "lexical".
+        Name of the text scorer: "lexical", "encoder", "hybrid", or "auto", which is hybrid where a sentence encoder is
+        to be had and lexical elsewhere; the plan says which it was. Default "auto".
     recency_half_life : float or None
         Years after which a publication counts half, (0, inf). Default None: all count alike.
     candidates : int
@@ -71,7 +72,7 @@ class Params:
     allow_unknown: bool = True
     allow_zero: bool = True
     affiliation_conflicts: bool = True
-    scorer: str = "lexical"
+    scorer: str = "auto"
     recency_half_life: float | None = None
     candidates: int = 16
     n_alternates: int = 3

@@ -1,4 +1,4 @@
-"""The command `revmatch`: demo, plan, serve."""
+"""The command `revmatch`: demo, readiness, plan, explain, evaluate, serve."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from matching.params import Params
     from matching.plan.plan import AssignmentPlan
     from matching.profiles.venue import Venue
+    from matching.resources import Resources
     from matching.solvers.base import Progress as Report
 
 __all__ = ["main"]
@@ -53,6 +54,31 @@ PHASES = {
 }
 
 
+def _model_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The options by which commands say where the files of a text scorer lie."""
+    for name, what in (
+        ("--cache", "Keep vectors of texts here. Default: REVMATCH_ENCODER_CACHE, else nowhere."),
+        ("--model", "Sentence encoder. Default: REVMATCH_ENCODER_MODEL, else the weights of the extra."),
+    ):
+        kind = click.Path(file_okay=False, path_type=Path)
+        command = click.option(name, metavar="FOLDER", type=kind, help=what)(command)
+    return command
+
+
+def _text_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The options by which commands choose a text scorer and say where its files lie."""
+    names = "Text scorer: auto (the default), lexical, encoder or hybrid."
+    return click.option("--scorer", metavar="NAME", help=names)(_model_options(command))
+
+
+def _resources(model: Path | None, cache: Path | None) -> Resources:
+    from matching.resources import Resources
+    from service.config import encoder_folders
+
+    given = {"encoder_model": model, "encoder_cache": cache}
+    return Resources(**{**encoder_folders(), **{name: folder for name, folder in given.items() if folder is not None}})
+
+
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="revmatch", message="revmatch %(version)s")
 def main() -> None:
@@ -65,7 +91,8 @@ def main() -> None:
 @main.command()
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="Seed of ties.")
 @click.option("--only", metavar="ID", multiple=True, help="Show only these submissions; may be repeated.")
-def demo(seed: int, only: tuple[str, ...]) -> None:
+@_text_options
+def demo(seed: int, only: tuple[str, ...], scorer: str | None, model: Path | None, cache: Path | None) -> None:
     """Plan the fictional venue that comes with revmatch and print it with reasons.
 
     57 submissions, 45 reviewers, three reviews each. Subject areas are left out of the score (weight 0), so
@@ -81,8 +108,9 @@ def demo(seed: int, only: tuple[str, ...]) -> None:
         unknown = sorted(set(only) - {submission.id for submission in venue.submissions})
         if unknown:
             raise click.BadParameter(f"no submission has the id {', '.join(unknown)}", param_hint="--only")
+        params = Params(weights={"areas": 0.0}, rng=seed, scorer=scorer or Params().scorer)
         with _bar() as report:
-            plan = recommend(venue, Params(weights={"areas": 0.0}, rng=seed), progress=report)
+            plan = recommend(venue, params, progress=report, resources=_resources(model, cache))
         console = _Console()
         _print_pairs(console, venue, plan, set(only))
         _print_summary(console, plan, plan.notices)
@@ -120,6 +148,7 @@ def demo(seed: int, only: tuple[str, ...]) -> None:
     type=READABLE,
     help="TOML file with any option of a run.",
 )
+@_text_options
 @click.option("--quiet", is_flag=True, help="No progress bar and no summary.")
 def plan(
     folder: Path,
@@ -131,6 +160,8 @@ def plan(
     weight: tuple[str, ...],
     alternates: int | None,
     seed: int | None,
+    model: Path | None,
+    cache: Path | None,
     **options: Any,
 ) -> None:
     """Plan the venue in FOLDER: a revmatch bundle or an OpenReview expertise dataset, or a zip of either.
@@ -150,7 +181,7 @@ def plan(
             raise click.BadParameter("names the same file as --out", param_hint="--csv")
         venue, notices = read_folder(folder)
         with _bar(hidden=quiet) as report:
-            found = recommend(venue, params, progress=report)
+            found = recommend(venue, params, progress=report, resources=_resources(model, cache))
         _write_plan(found, venue, out, csv_file, spreadsheet)
         if not quiet:
             _print_summary(_Console(), found, (*notices, *found.notices))
@@ -159,6 +190,56 @@ def plan(
                     click.echo(f"written: {target}")
         if found.status not in ("optimal", "feasible_at_limit"):
             sys.exit(INFEASIBLE)
+
+
+@main.command()
+@click.argument("folder", type=click.Path(exists=True, path_type=Path))
+@click.option("--demand", type=click.IntRange(0), help="Reviews a submission, where it states none.")
+@click.option(
+    "--load", "load_max", type=click.IntRange(0), help="Most reviews a reviewer; a lower personal limit stays."
+)
+@click.option("--params", "params_file", type=READABLE, help="TOML file with any option of a run.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def readiness(folder: Path, demand: int | None, load_max: int | None, params_file: Path | None, as_json: bool) -> None:
+    """Say what is missing or odd in FOLDER before a run: profiles, texts, addresses, accounts, loads, unused signals.
+
+    Exit status: 0 nothing stands against a full plan by count; 2 the input is not valid; 3 no full plan exists.
+    """
+    with _faults_told():
+        from service.commands.readiness import report
+
+        params = _params(params_file, (), {"demand": demand, "load_max": load_max})
+        text, ready = report(folder, params, as_json)
+        click.echo(text)
+        if not ready:
+            sys.exit(INFEASIBLE)
+
+
+@main.command()
+@click.argument("folder", type=click.Path(exists=True, path_type=Path))
+@click.argument("submission")
+@click.argument("reviewer", required=False)
+@click.option("--plan", "plan_file", type=READABLE, required=True, help="The plan that `revmatch plan --out` wrote.")
+@_model_options
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def explain(
+    folder: Path,
+    plan_file: Path,
+    submission: str,
+    reviewer: str | None,
+    model: Path | None,
+    cache: Path | None,
+    as_json: bool,
+) -> None:
+    """Say why SUBMISSION got its reviewers in a plan of FOLDER, and why REVIEWER, if named, is or is not one of them.
+
+    For each: the parts of the affinity, the publications that carry it, words in both texts, how sure it is, the
+    rank among the eligible, and why people with a higher affinity are not there.
+    """
+    with _faults_told():
+        from service.commands.explain import report
+
+        click.echo(report(folder, plan_file, submission, reviewer, _resources(model, cache), as_json))
 
 
 def _params(params_file: Path | None, weights: tuple[str, ...], options: dict[str, Any]) -> Params:
@@ -214,6 +295,31 @@ def _write(target: Path, data: bytes) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+@main.command()
+@click.argument("dataset", type=click.Path(exists=True, path_type=Path))
+@_text_options
+@click.option("--scores", type=click.Path(exists=True, path_type=Path), help="Judge these scores: a file, or a folder.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def evaluate(
+    dataset: Path, scorer: str | None, model: Path | None, cache: Path | None, scores: Path | None, as_json: bool
+) -> None:
+    """Judge scores by people's ratings of their own expertise (weighted Kendall tau loss, lower is better).
+
+    DATASET is a folder with evaluations.tsv and one or more OpenReview expertise datasets. --scores takes JSON
+    {reviewer: {submission: score}} or rows of submission,reviewer,score; in a folder, one file a dataset, named
+    after it. What had to be left out is told on standard error.
+    """
+    if scorer is not None and scores is not None:
+        raise click.UsageError("--scorer and --scores exclude each other")
+    with _faults_told():
+        from service.commands.evaluate import report
+
+        text, notices = report(dataset, scorer, scores, _resources(model, cache), as_json)
+        for notice in notices:
+            click.echo(f"- {notice}", err=True)
+        click.echo(text)
 
 
 @main.command()
@@ -337,6 +443,9 @@ def _print_summary(console: Console, found: AssignmentPlan, notices: tuple[Notic
             "worst served: " + ", ".join(f"{escape(entry['submission'])} ({entry['affinity']:.2f})" for entry in worst)
         )
     lines.append(f"conflicts kept out: {totals['conflicts']} pairs")
+    if text := found.provenance.get("text"):
+        model = text.get("model")
+        lines.append(f"texts compared by: {text['scorer']}" + (f" ({escape(model['name'])})" if model else ""))
     console.print(Panel("\n".join(lines), title="plan", title_align="left", border_style="dim", highlight=False))
     for sentence in found.diagnosis.get("sentences", ()):
         console.print(f"[red]![/] {escape(sentence)}", highlight=False)

@@ -6,7 +6,10 @@ import contextlib
 import logging
 import os
 import signal
+from collections.abc import Mapping
 from importlib import import_module
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import structlog
@@ -41,10 +44,20 @@ class Cluster:
         Stand-in for `matching.engine`, pickled along with each plan.
     time_limit : float
         Seconds the engine may take.
+    folders : mapping of str to Path
+        Environment variable -> folder, for a local worker.
     """
 
-    def __init__(self, database_url: str, scheduler: str | None, engine: Engine | None, time_limit: float) -> None:
+    def __init__(
+        self,
+        database_url: str,
+        scheduler: str | None,
+        engine: Engine | None,
+        time_limit: float,
+        folders: Mapping[str, Path] = MappingProxyType({}),
+    ) -> None:
         self._database_url, self._scheduler = database_url, scheduler
+        self._folders = {variable: str(folder) for variable, folder in folders.items()}
         self._engine, self._time_limit = engine, time_limit
         self._client: Any = None
         self._local: Any = None
@@ -77,7 +90,11 @@ class Cluster:
                 memory_limit=0,  # the default would be this process's share of the cores, too little for a big venue
                 silence_logs=logging.ERROR,
                 # the complete URL has the password in it already
-                env={"REVMATCH_DATABASE_URL": self._database_url, "REVMATCH_DATABASE_PASSWORD_FILE": ""},
+                env={
+                    "REVMATCH_DATABASE_URL": self._database_url,
+                    "REVMATCH_DATABASE_PASSWORD_FILE": "",
+                    **self._folders,
+                },
             )
             self._client = distributed.Client(self._local, set_as_default=False)
         log.info("worker_started")

@@ -13,7 +13,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 from matching.errors import Issue
 from service.errors import SettingsError
 
-__all__ = ["SETTINGS_HELP", "Settings"]
+__all__ = ["SETTINGS_HELP", "Settings", "encoder_folders"]
 
 SETTINGS_HELP: Mapping[str, str] = {
     "REVMATCH_DATABASE_URL": "SQLAlchemy URL of the database, SQLite or PostgreSQL. Default sqlite:///revmatch.db",
@@ -28,6 +28,10 @@ SETTINGS_HELP: Mapping[str, str] = {
     "REVMATCH_MAX_BODY_BYTES": "Largest request body in bytes, at least 1. Default 134217728 (128 MiB)",
     "REVMATCH_PAGE_LIMIT": "Most records on one page, at least 1. Default 1000",
     "REVMATCH_PLAN_TIME_LIMIT": "Seconds of wall time after which a plan is stopped, above 0. Default 3600",
+    "REVMATCH_ENCODER_MODEL": "Folder of a sentence encoder for the scorers `encoder` and `hybrid`. "
+    "Default: the weights that come with `revmatch[encoder]`",
+    "REVMATCH_ENCODER_CACHE": "Folder in which vectors of texts are kept between plans; made if missing. "
+    "Default: they are not kept",
 }
 """Environment variable -> what it does and its default; the README's table is checked against it."""
 
@@ -59,6 +63,9 @@ class Settings:
         REVMATCH_PLAN_TIME_LIMIT. Seconds of wall time a plan may take, (0, inf). Default 3600.
     data_dir : Path
         REVMATCH_DATA_DIR. Folder of a relative SQLite file. Default: the current folder.
+    encoder_model, encoder_cache : Path or None
+        REVMATCH_ENCODER_MODEL and REVMATCH_ENCODER_CACHE. Folders of a sentence encoder and of its vectors, on the
+        machine that runs the plans. Default None: the weights of the extra, and no cache.
     """
 
     # repr is off for what may hold a secret: settings end up in logs and tracebacks
@@ -71,6 +78,8 @@ class Settings:
     page_limit: int = 1000
     plan_time_limit: float = 3600.0
     data_dir: Path = Path(".")
+    encoder_model: Path | None = None
+    encoder_cache: Path | None = None
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] | None = None) -> Settings:
@@ -95,6 +104,7 @@ class Settings:
                 found[name] = value
         if value := text("REVMATCH_DATA_DIR"):
             found["data_dir"] = Path(value)
+        found.update(encoder_folders(source))
         for variable, name, kind in (
             ("REVMATCH_PORT", "port", int), ("REVMATCH_MAX_BODY_BYTES", "max_body_bytes", int),
             ("REVMATCH_PAGE_LIMIT", "page_limit", int), ("REVMATCH_PLAN_TIME_LIMIT", "plan_time_limit", float),
@@ -159,6 +169,19 @@ class Settings:
             )
         if issues:
             raise SettingsError(issues=issues)
+
+
+def encoder_folders(environ: Mapping[str, str] | None = None) -> dict[str, Path]:
+    """The folders of `Settings.encoder_model` and `Settings.encoder_cache` as far as they are set, by these names.
+
+    Commands and workers read them alone: a setting of the server that is wrong does not concern them.
+    """
+    source = os.environ if environ is None else environ
+    return {
+        name: Path(value)
+        for name in ("encoder_model", "encoder_cache")
+        if (value := source.get(f"REVMATCH_{name.upper()}", "").strip())
+    }
 
 
 def _secret(path: str, variable: str, what: str, issues: list[Issue]) -> str | None:

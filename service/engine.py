@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from matching.params import Params
 from matching.plan.plan import AssignmentPlan
 from matching.profiles.venue import Venue
+from matching.resources import Resources
 from matching.solvers.base import Progress
 
 if TYPE_CHECKING:  # it loads scikit-learn along
@@ -21,7 +22,12 @@ class Engine(Protocol):
     """What the service needs of `matching.engine`; tests hand in stand-ins."""
 
     def recommend(
-        self, venue: Venue, params: Params, *, progress: Callable[[Progress], None] | None = None
+        self,
+        venue: Venue,
+        params: Params,
+        *,
+        progress: Callable[[Progress], None] | None = None,
+        resources: Resources | None = None,
     ) -> AssignmentPlan:
         """The audited plan. Whatever `progress` raises passes through."""
         ...

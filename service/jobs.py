@@ -8,6 +8,8 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import structlog
@@ -121,6 +123,8 @@ class DaskJobs:
     stale : float
         Seconds without heartbeat after which a plan nobody owns counts as dead. The solver may hold the interpreter's
         lock, so this is long.
+    folders : mapping of str to Path
+        See `Cluster`.
     """
 
     def __init__(
@@ -133,10 +137,11 @@ class DaskJobs:
         interval: float = 0.5,
         lease: float = 30.0,
         stale: float = 120.0,
+        folders: Mapping[str, Path] = MappingProxyType({}),
     ) -> None:
         self._store, self._time_limit = store, time_limit
         self._grace, self._interval, self._lease, self._stale = grace, interval, lease, stale
-        self._cluster = Cluster(store.url, scheduler, engine, time_limit)
+        self._cluster = Cluster(store.url, scheduler, engine, time_limit, folders)
         self._mode = "local" if scheduler is None else "cluster"
         self._token = uuid.uuid4().hex
         self.owner = str(this_process(self._mode, self._token))

@@ -56,6 +56,16 @@ def build(settings: Settings, engine: Engine | None = None) -> Services:
     """
     store = Store(settings.database_url, settings.data_dir)
     store.upgrade()
-    jobs = DaskJobs(store, settings.scheduler, engine, settings.plan_time_limit)
+    folders = {
+        "REVMATCH_ENCODER_MODEL": settings.encoder_model,
+        "REVMATCH_ENCODER_CACHE": settings.encoder_cache,
+    }
+    jobs = DaskJobs(
+        store,
+        settings.scheduler,
+        engine,
+        settings.plan_time_limit,
+        folders={variable: folder for variable, folder in folders.items() if folder is not None},
+    )
     jobs.start()
     return Services(settings, store, jobs, engine)

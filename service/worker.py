@@ -19,9 +19,10 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from matching.errors import MatchingError
 from matching.params import Params
+from matching.resources import Resources
 from matching.solvers.base import Progress, Status
 from service import logs
-from service.config import Settings
+from service.config import Settings, encoder_folders
 from service.engine import Engine, engine_or_default
 from service.errors import NotFoundError, UnavailableError
 from service.store import Store
@@ -172,7 +173,11 @@ def _run(store: Store, plan_id: str, engine: Engine | None, time_limit: float | 
             asked = params = Params.from_mapping(json.loads(row.params))
             if time_limit is not None and (params.time_limit is None or params.time_limit > time_limit):
                 params = replace(params, time_limit=time_limit)
-            plan = engine_or_default(engine).recommend(venue_from_snapshot(snapshot), params, progress=report)
+            # of this process: what lies where is for the operator of the worker's machine to say
+            resources = Resources(**encoder_folders())
+            plan = engine_or_default(engine).recommend(
+                venue_from_snapshot(snapshot), params, progress=report, resources=resources
+            )
             report.raise_if_cancelled()
         # what was asked for, as the plan's own row has it; the server's limit stands beside it
         origin = {**plan.provenance, "params": asked.to_dict(), "server_time_limit": time_limit}

@@ -14,15 +14,15 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 
 MATCHING = (
-    "errors", "types", "index", "pairs", "notices", "params", "profiles", "vectors", "scores", "constraints", "solvers",
-    "plan", "explain", "formats", "engine",
+    "errors", "types", "index", "pairs", "notices", "resources", "params", "profiles", "vectors", "scores",
+    "constraints", "solvers", "plan", "explain", "formats", "evaluation", "engine",
 )  # fmt: skip
 """The engine from the ground up: a line may import those before it."""
 
 SERVICE = (
     "errors", "config", "process", "logs", "store", "engine", "translate", "worker", "cluster", "jobs", "wiring",
     "schemas", "handlers", "requestid", "edge", "kinds", "auth", "problems", "pages", "resources", "openapi", "app",
-    "server", "cli",
+    "server", "commands", "cli",
 )  # fmt: skip
 """The service from the ground up: settings and store, work, use cases, then what speaks HTTP."""
 
@@ -33,6 +33,8 @@ FOREIGN: Mapping[str, tuple[str, ...]] = {
     "highspy": ("matching.solvers.milp",),
     "sklearn": ("matching.profiles", "matching.vectors", "matching.scores"),
     "snowballstemmer": ("matching.profiles", "matching.vectors"),
+    "threadpoolctl": ("matching.vectors",),
+    "onnxruntime": ("matching.vectors.onnx",),
     "flask": tuple(f"service.{unit}" for unit in HTTP),
     "werkzeug": tuple(f"service.{unit}" for unit in HTTP),
     "flask_smorest": tuple(f"service.{unit}" for unit in HTTP),

@@ -125,7 +125,7 @@ def test_the_metadata_says_licence_commands_and_extras(built: tuple[Path, Path])
         licence = wheel.read(f"{DIST_INFO}/licenses/LICENSE").decode("utf-8")
     assert metadata["License-Expression"] == "Apache-2.0"
     assert metadata["Requires-Python"] == ">=3.11"
-    assert set(metadata.get_all("Provides-Extra", [])) == {"postgres", "container", "test", "dev"}
+    assert set(metadata.get_all("Provides-Extra", [])) == {"encoder", "postgres", "container", "test", "dev"}
     assert "revmatch = service.cli:main" in entry_points
     assert "Apache License" in licence and "END OF TERMS AND CONDITIONS" in licence
 

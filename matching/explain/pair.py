@@ -49,6 +49,10 @@ class Explainer:
         """Title of the publication that shares most with the submission; None if none shares a word."""
         return self._nearest(row, col)[0]
 
+    def terms_with(self, row: int, text: str, limit: int = TERMS_SHOWN) -> tuple[str, ...]:
+        """Words that stand in the submission and in a text of somebody, rarest first, as for `shared_terms`."""
+        return self._told(self._submission_words(row), matched_forms(text))[:limit]
+
     def reasons(self, row: int, col: int, parts: Sequence[ScorePart], locked: bool = False) -> tuple[str, ...]:
         """The sentences for one pair, most telling first."""
         submission, reviewer = self._resolved.submissions[row], self._resolved.reviewers[col]
@@ -85,17 +89,21 @@ class Explainer:
     def _nearest(self, row: int, col: int) -> tuple[str | None, tuple[str, ...]]:
         words = self._submission_words(row)
         spread = self._counts()
-        common = max(1.0, COMMON_SHARE * len(self._resolved.submissions))
         # ties go to the title, so that the order of a profile changes nothing
         best: tuple[float, str, tuple[str, ...]] = (0.0, "", ())
         for title, theirs in self._documents(col):
             both = [stem for stem in words if stem in theirs]
             weight = sum(1.0 / (1 + spread[stem]) for stem in sorted(both))
             if weight > best[0] or (weight == best[0] and both and title < best[1]):
-                rare = sorted((spread[stem], stem) for stem in both if spread[stem] <= common)
-                told = dict.fromkeys(filter(None, (_shared_word(words[stem], theirs[stem]) for _, stem in rare)))
-                best = (weight, title, tuple(told))
+                best = (weight, title, self._told(words, theirs))
         return best[1] or None, best[2]
+
+    def _told(self, words: Forms, theirs: Forms) -> tuple[str, ...]:
+        """Words of both, rarest first, without those of most submissions."""
+        spread = self._counts()
+        common = max(1.0, COMMON_SHARE * len(self._resolved.submissions))
+        rare = sorted((spread[stem], stem) for stem in words if stem in theirs and spread[stem] <= common)
+        return tuple(dict.fromkeys(filter(None, (_shared_word(words[stem], theirs[stem]) for _, stem in rare))))
 
     def _counts(self) -> Counter[str]:
         """In how many submissions each stem occurs."""

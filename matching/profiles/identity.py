@@ -31,6 +31,7 @@ __all__ = [
 
 INVISIBLE = dict.fromkeys(map(ord, "\u00ad\u200b\u200c\u200d\u2060\ufeff"))  # come in by copy and paste
 PLAIN_ADDRESS = re.compile(r"[a-z0-9][a-z0-9._+-]*@[a-z0-9-]+(\.[a-z0-9-]+)*")
+EDGES = ";,." + "".join(char for char in map(chr, range(0x3001)) if char.isspace())  # around an address in a list
 IN_BRACKETS = re.compile(r"<([^<>]*)>[\s;,.]*$")
 
 
@@ -51,9 +52,9 @@ def fold_address(text: str | None) -> str:
         return text  # the common case needs no work
     folded = _fold(text)
     wrapped = IN_BRACKETS.search(folded)
-    folded = (wrapped[1] if wrapped else folded).strip(" ;,.")
+    folded = (wrapped[1] if wrapped else folded).strip(EDGES)
     while folded.startswith("mailto:"):
-        folded = folded.removeprefix("mailto:").strip(" ;,.")
+        folded = folded.removeprefix("mailto:").strip(EDGES)
     local, at, domain = folded.rpartition("@")
     return f"{local}@{_ascii_domain(domain)}" if at else folded
 

@@ -17,12 +17,14 @@ from operator import methodcaller
 from typing import NamedTuple
 
 from matching.profiles.reviewer import Publication, Reviewer
+from matching.profiles.short_names import short_names, without_variables
 from matching.profiles.submission import Submission
 
 __all__ = [
     "Document",
     "clean_text",
     "has_words",
+    "matched_forms",
     "merge_versions",
     "publication_year",
     "reviewer_documents",
@@ -142,7 +144,8 @@ def clean_text(title: str | None, abstract: str | None = None) -> str:
     Notes
     -----
     Tags and formatting commands go and the words inside them stay; so do the names of symbols
-    (``$\\alpha$`` becomes "alpha"). Citation keys, labels and addresses are no words and go as well.
+    (``$\\alpha$`` becomes "alpha"). Citation keys, labels and addresses are no words and go as well. The variables C
+    and R of formulas become small letters, so that the capitals left are names.
     """
     parts = []
     for part in (title, abstract):
@@ -150,12 +153,14 @@ def clean_text(title: str | None, abstract: str | None = None) -> str:
             continue
         if "&" in part:
             part = html.unescape(_ENDLESS_REFERENCE.sub("\ufffd", part))
+        part = without_variables(part)
         if "<" in part:
             part = _COMMENT.sub(" ", part)
             part = _INLINE_TAG.sub("", part)
             part = _BLOCK_TAG.sub(" ", part)
         part = _strip_latex(part)
-        part = unicodedata.normalize("NFKC", _few_marks(_INVISIBLE.sub("", part)))
+        if not (part.isascii() and part.isprintable()):  # most parts are, and need none of this
+            part = unicodedata.normalize("NFKC", _few_marks(_INVISIBLE.sub("", part)))
         part = " ".join(part.split())
         if part:
             parts.append(part)
@@ -235,14 +240,20 @@ def _stem(word: str) -> str:
 
 def _words(text: str) -> Iterator[str]:
     """Lower-case words and, in scripts without spaces, pairs of characters; before stop words and stems."""
+    text, pattern = _prepared(text)
+    return _special_words(text) if pattern is None else map(_whole, pattern.finditer(text))
+
+
+def _prepared(text: str) -> tuple[str, re.Pattern[str] | None]:
+    """A text in lower case, and what finds its words: a fast pattern, or None where only `_special_words` will do."""
     text = text.lower()
     if text.isascii():
-        yield from map(_whole, _ASCII_WORD.finditer(text))
-        return
+        return text, _ASCII_WORD
     text = unicodedata.normalize("NFC", _few_marks(text))
-    if not _SPECIAL.search(text):
-        yield from map(_whole, _PLAIN_WORD.finditer(text))
-        return
+    return text, None if any(map(_is_special, set(text))) else _PLAIN_WORD
+
+
+def _special_words(text: str) -> Iterator[str]:
     for match in _WORD.finditer(text):
         word = match.group()
         if not _UNSPACED_START.match(word):
@@ -254,24 +265,34 @@ def _words(text: str) -> Iterator[str]:
             yield from (word[at : at + 2] for at in range(len(word) - 1))
 
 
+@lru_cache(maxsize=1 << 16)
+def _is_special(character: str) -> bool:
+    return _SPECIAL.match(character) is not None
+
+
 def _few_marks(text: str) -> str:
     """The text with at most thirty combining marks in a row."""
-    return text if text.isascii() else _STACKED.sub(lambda match: match[0][:30], text)
+    if text.isascii() or not any(map(unicodedata.combining, set(text))):
+        return text
+    return _STACKED.sub(lambda match: match[0][:30], text)
 
 
 def tokens(text: str) -> list[str]:
-    """The words of a text in the form in which they match, in order, repeats included.
+    """The words of a text in the form in which they match, in order, repeats included; short names last.
 
     Lower case, two characters or more, no English stop words, no bare numbers; English Snowball stems of
     words in Latin script, their accents dropped. Chinese, Japanese, Korean, Thai, Lao, Khmer and Burmese
-    become pairs of neighbouring characters; other scripts stay whole words.
+    become pairs of neighbouring characters; other scripts stay whole words. Languages named by a letter ("C",
+    "R", "C++") count, see `matching.profiles.short_names`.
 
     Parameters
     ----------
     text : str
         As `clean_text` returns it.
     """
-    return [stem for stem in map(_stem, _words(text)) if stem]
+    lower, pattern = _prepared(text)
+    words = _special_words(lower) if pattern is None else pattern.findall(lower)
+    return [stem for stem in map(_stem, words) if stem] + short_names(text)
 
 
 def matched_forms(text: str) -> dict[str, tuple[str, ...]]:
@@ -280,12 +301,14 @@ def matched_forms(text: str) -> dict[str, tuple[str, ...]]:
     for word in _words(text):
         if stem := _stem(word):
             forms.setdefault(stem, {})[word] = None
+    for name in short_names(text):
+        forms.setdefault(name, {})[name] = None
     return {stem: tuple(words) for stem, words in forms.items()}
 
 
 def has_words(text: str) -> bool:
     """Whether `tokens` finds anything; stops at the first."""
-    return any(map(_stem, _words(text)))
+    return any(map(_stem, _words(text))) or bool(short_names(text))
 
 
 # --- publications -----------------------------------------------------------------------------------------
@@ -308,8 +331,8 @@ def publication_year(publication: Publication, this_year: int | None = None) -> 
 
 def _name_of_work(publication: Publication) -> str:
     """Equal for versions of one work: letters and digits of the title, of the abstract where there is no title."""
-    for text in (clean_text(publication.title), clean_text(publication.abstract)):
-        if key := "".join(c for c in unicodedata.normalize("NFKD", text).casefold() if c.isalnum()):
+    for text in map(clean_text, (publication.title, publication.abstract)):  # the second only if need be
+        if key := "".join(filter(str.isalnum, unicodedata.normalize("NFKD", text).casefold())):
             return key
     return ""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -19,7 +19,9 @@ from matching.scores.areas import AreaScores
 from matching.scores.base import DenseScores, ScoreOperator, blocks
 from matching.scores.bids import bid_scores, table_scores
 from matching.scores.operator import AffinityOperator, Signal
-from matching.scores.text import named_scorer, text_affinity
+from matching.scores.text import known_scorer, named_scorer
+from matching.scores.textscores import TextScores
+from matching.vectors.base import Vectorizer
 
 __all__ = ["BUILT_IN", "affinity_of", "build_affinity", "signals_of"]
 
@@ -38,7 +40,7 @@ Table = tuple[str, ArrayLike, ArrayLike, ArrayLike, float | None]
 def build_affinity(
     shape: tuple[int, int],
     *,
-    text: NDArray[np.floating] | None = None,
+    text: NDArray[np.floating] | TextScores | None = None,
     areas: tuple[Sequence[Sequence[str]], Sequence[Sequence[str]]] | None = None,
     bids: Triples | None = None,
     scores: Iterable[Table] = (),
@@ -53,7 +55,7 @@ def build_affinity(
     ----------
     shape : tuple of int
         ``(n_submissions, n_reviewers)``.
-    text : ndarray of shape (n_submissions, n_reviewers), float32 or float64, or None
+    text : ndarray of shape (n_submissions, n_reviewers), float32 or float64, or TextScores, or None
         Text affinity, [0, 1], NaN where unknown; not copied. None if there are no texts.
     areas : tuple of two, or None
         Areas of each submission and of each reviewer, best first.
@@ -86,25 +88,48 @@ def build_affinity(
     return AffinityOperator(shape, signals, allow_unknown=allow_unknown, allow_zero=allow_zero)
 
 
-def affinity_of(resolved: ResolvedVenue, params: Params) -> AffinityOperator:
+def affinity_of(
+    resolved: ResolvedVenue,
+    params: Params,
+    *,
+    vectorizer: Vectorizer | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> AffinityOperator:
     """The affinity of a resolved venue under `params`.
 
-    Text is computed once and kept as a float32 matrix, 4 bytes a pair; not at all if its weight is 0. It is
-    a signal if text came with some submission and with some reviewer, areas if some submission and some
-    reviewer state any, bids and tables if they have entries.
+    Text is computed once and kept, 4 bytes a pair in memory or, in a large venue, 2 in a file (`TextScores`); not at
+    all if its weight is 0. It is a signal if text came with some submission and with some reviewer, areas if some
+    submission and some reviewer state any, bids and tables if they have entries.
+
+    Parameters
+    ----------
+    vectorizer : Vectorizer, optional
+        The text scorer; by default the one `params` names.
+    progress : callable, optional
+        See `TextScores.fit`.
 
     Raises
     ------
     InvalidVenueError, InvalidParamsError, InvalidScoresError
-        See `build_affinity`; also InvalidParamsError for a text scorer that is not installed.
+        See `build_affinity`; also InvalidParamsError for a text scorer that does not exist.
+    MissingExtraError, InvalidFileError
+        The text scorer's weights are missing or not usable.
     """
-    scorer = named_scorer(params.scorer)
+    scorer = vectorizer if vectorizer is not None else named_scorer(params.scorer)
     _check_names([table.name for table in resolved.scores], params.weights, params.defaults)  # before the slow part
-    text: NDArray[np.floating] | int | None = _readable_pairs(resolved)
-    if text is not None and _weight("text", params.weights) > 0:
-        text = text_affinity(
-            resolved.submissions, resolved.reviewers, vectorizer=scorer, half_life=params.recency_half_life
+    text: TextScores | int | None = None
+    if not _has_texts(resolved):
+        pass
+    elif _weight("text", params.weights) > 0:
+        text = TextScores.fit(
+            resolved.submissions,
+            resolved.reviewers,
+            vectorizer=scorer,
+            half_life=params.recency_half_life,
+            progress=progress,
         )
+    else:
+        text = _readable_pairs(resolved)
     return AffinityOperator(
         (len(resolved.submissions), len(resolved.reviewers)),
         _signals_of(resolved, params, text),
@@ -127,11 +152,12 @@ def signals_of(resolved: ResolvedVenue, params: Params) -> list[dict[str, Any]]:
     InvalidVenueError, InvalidParamsError, InvalidScoresError
         See `affinity_of`.
     """
-    named_scorer(params.scorer)
-    return [signal.summary() for signal in _signals_of(resolved, params, _readable_pairs(resolved))]
+    known_scorer(params.scorer)  # what it needs may be on the machine that will run it, not on this one
+    text = _readable_pairs(resolved) if _has_texts(resolved) else None
+    return [signal.summary() for signal in _signals_of(resolved, params, text)]
 
 
-def _signals_of(resolved: ResolvedVenue, params: Params, text: NDArray[np.floating] | int | None) -> list[Signal]:
+def _signals_of(resolved: ResolvedVenue, params: Params, text: TextScores | int | None) -> list[Signal]:
     return _signals(
         (len(resolved.submissions), len(resolved.reviewers)),
         text,
@@ -149,7 +175,7 @@ def _weight(name: str, weights: Mapping[str, float]) -> float:
 
 def _signals(
     shape: tuple[int, int],
-    text: NDArray[np.floating] | int | None,
+    text: NDArray[np.floating] | TextScores | int | None,
     areas: tuple[Sequence[Sequence[str]], Sequence[Sequence[str]]] | None,
     bids: Triples | None,
     scores: Iterable[Table],
@@ -165,12 +191,14 @@ def _signals(
         imported = name not in BUILT_IN
         signals.append(Signal(name, _weight(name, weights), operator, defaults.get(name, default), imported, known))
 
+    # where nothing is known of a pair it is taken for an average one: the default is the mean and not 0
     if isinstance(text, int):
         add("text", None, None, text)
+    elif isinstance(text, TextScores):
+        add("text", text, text.mean, text.known_pairs)
     elif text is not None:
         matrix = DenseScores(np.asarray(text))
         known, mean = _count_and_mean(matrix)
-        # the mean and not 0: nothing is known about the pair, so it is taken for an average one
         add("text", matrix, mean, known)
     if areas is not None:
         overlap = AreaScores(*areas)
@@ -186,11 +214,14 @@ def _signals(
     return signals
 
 
-def _readable_pairs(resolved: ResolvedVenue) -> int | None:
-    """Pairs of which both sides have words; None if no text came with any submission or with any reviewer."""
+def _has_texts(resolved: ResolvedVenue) -> bool:
+    """Whether text came with some submission and with some reviewer."""
     sides = (resolved.submissions, resolved.reviewers)
-    if not all(any(_supplied(entry) for entry in side) for side in sides):
-        return None
+    return all(any(_supplied(entry) for entry in side) for side in sides)
+
+
+def _readable_pairs(resolved: ResolvedVenue) -> int:
+    """Pairs of which both sides have words."""
     submissions = sum(bool(submission_text(entry)) for entry in resolved.submissions)
     return submissions * sum(bool(reviewer_documents(entry)) for entry in resolved.reviewers)
 

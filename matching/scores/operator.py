@@ -87,9 +87,9 @@ class AffinityOperator(ScoreOperator):
     Notes
     -----
     `values` sums in float64, in the order of the signals. Blocks are float32 and within `tolerance` of it
-    (float64 and equal if `allow_zero` is False, since there "exactly 0" has to be decided). Memory: what the
-    signals hold (4 bytes a pair for text), and up to 16.7 million pairs 4 bytes (8 if `allow_zero` is False)
-    a pair for the sum.
+    (float64 if `allow_zero` is False, since there "exactly 0" has to be decided). Memory: what the signals hold (4
+    bytes a pair for text; in a large venue 2, in a file), and up to 16.7 million pairs 4 bytes (8 if `allow_zero` is
+    False) a pair for the sum.
     """
 
     def __init__(

@@ -8,7 +8,7 @@ reviewers, standardising, adding up) is written once, in `matching.scores.text`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -18,7 +18,7 @@ from scipy import sparse
 
 from matching.types import FloatArray
 
-__all__ = ["Comparison", "TextModel", "Vectorizer", "transposed"]
+__all__ = ["Comparison", "Encoded", "Group", "Space", "TextModel", "Vectorizer", "transposed"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,8 +28,8 @@ class Comparison:
     Attributes
     ----------
     name : str
-    submissions : ndarray or csr_array of shape (n_submissions, dim), float64
-    documents : ndarray or csr_array of shape (n_documents, dim), float64
+    submissions : ndarray or csr_array of shape (n_submissions, dim), float32 or float64
+    documents : ndarray or csr_array of shape (n_documents, dim), float32 or float64
     offset : ndarray of shape (n_documents,), float64, or None
         Added to every similarity with the document.
     pooling : {"mean", "lse", "top"}
@@ -59,7 +59,7 @@ class Comparison:
         """
         right = transposed(self.documents) if documents is None else documents
         product = self.submissions[rows] @ right
-        dense: FloatArray = product.toarray() if sparse.issparse(product) else np.asarray(product)
+        dense: FloatArray = (product.toarray() if sparse.issparse(product) else np.asarray(product)).astype(np.float64)
         if self.offset is not None:
             dense += self.offset
         return dense
@@ -71,20 +71,90 @@ def transposed(vectors: Any) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
+class Encoded:
+    """Texts as a group's comparisons see them.
+
+    Attributes
+    ----------
+    vectors : tuple of ndarray or csr_array of shape (n_texts, dim), one for each comparison
+    offsets : tuple of ndarray of shape (n_texts,), float64, or None, one for each comparison
+        All None for submissions.
+    known : ndarray of bool, shape (n_texts,)
+        False for a text in which nothing is found to go by.
+    """
+
+    vectors: tuple[Any, ...]
+    offsets: tuple[FloatArray | None, ...]
+    known: NDArray[np.bool_]
+
+
+class Space(Protocol):
+    """What was learnt from a venue's texts, for texts that come later. It learns nothing from them."""
+
+    def documents(self, texts: Sequence[str]) -> Encoded:
+        """Clean texts as documents."""
+        ...
+
+    def submissions(self, texts: Sequence[str]) -> Encoded:
+        """Clean texts as submissions."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Comparisons that make one score: their standardised scores are added, and the sum is standardised.
+
+    Attributes
+    ----------
+    name : str
+    comparisons : tuple of Comparison
+        Empty if nothing can be compared.
+    known_submissions, known_documents : ndarray of bool, shape (n_submissions,) and (n_documents,)
+        False for a text in which these comparisons find nothing to go by; of its pairs they say nothing, which is
+        not 0 similarity.
+    weight : float
+        Of the group's standardised score beside other groups', (0, inf).
+    space : Space or None
+        For texts that come later; None if the vectoriser has to be fitted again.
+    """
+
+    name: str
+    comparisons: tuple[Comparison, ...]
+    known_submissions: NDArray[np.bool_]
+    known_documents: NDArray[np.bool_]
+    weight: float = 1.0
+    space: Space | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class TextModel:
     """Submissions and documents of one venue, ready to compare.
 
     Attributes
     ----------
-    comparisons : tuple of Comparison
-        Their standardised scores are added; empty if nothing can be compared.
-    known_submissions, known_documents : ndarray of bool, shape (n_submissions,) and (n_documents,)
-        False for a text in which the vectoriser finds nothing to go by; it is unscored, which is not 0.
+    groups : tuple of Group
+        At least one. Their standardised scores are added, each times its weight. A pair that a group says nothing
+        of gets that group's mean; one that no group says anything of is unscored.
     """
 
-    comparisons: tuple[Comparison, ...]
-    known_submissions: NDArray[np.bool_]
-    known_documents: NDArray[np.bool_]
+    groups: tuple[Group, ...]
+
+    @property
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """Those of all groups."""
+        return tuple(comparison for group in self.groups for comparison in group.comparisons)
+
+    @property
+    def known_submissions(self) -> NDArray[np.bool_]:
+        """Whether some group finds something in a submission, bool of shape (n_submissions,)."""
+        known: NDArray[np.bool_] = np.logical_or.reduce([group.known_submissions for group in self.groups])
+        return known
+
+    @property
+    def known_documents(self) -> NDArray[np.bool_]:
+        """Whether some group finds something in a document, bool of shape (n_documents,)."""
+        known: NDArray[np.bool_] = np.logical_or.reduce([group.known_documents for group in self.groups])
+        return known
 
 
 class Vectorizer(Protocol):
@@ -103,5 +173,12 @@ class Vectorizer(Protocol):
         -------
         TextModel
             Rows in the order given. Never NaN, no exception for empty texts or an empty vocabulary.
+        """
+        ...
+
+    def describe(self) -> Mapping[str, Any]:
+        """What a result depends on beside the texts, for the record: ``scorer``, and settings and weights if any.
+
+        Strict JSON: text, numbers, mappings of them.
         """
         ...

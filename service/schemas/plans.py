@@ -56,7 +56,14 @@ class ParamsSchema(Record):
     affiliation_conflicts = Flag(
         metadata={"description": "Whether a shared e-mail domain or institution bars a pair. Default true."}
     )
-    scorer = Text(most=100, least=1, metadata={"description": 'Name of the text scorer. Default "lexical".'})
+    scorer = Text(
+        most=100,
+        least=1,
+        metadata={
+            "description": 'Name of the text scorer: "lexical", "encoder", "hybrid", or "auto", which is hybrid where '
+            'a sentence encoder is to be had and lexical elsewhere. Default "auto".'
+        },
+    )
     recency_half_life = Real(
         above=0,
         allow_none=True,

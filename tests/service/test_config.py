@@ -29,9 +29,21 @@ def test_every_variable_sets_its_field() -> None:
         "REVMATCH_MAX_BODY_BYTES": "10",
         "REVMATCH_PAGE_LIMIT": "5",
         "REVMATCH_PLAN_TIME_LIMIT": "1.5",
+        "REVMATCH_ENCODER_MODEL": "/model",
+        "REVMATCH_ENCODER_CACHE": " /vectors ",
     }
     assert Settings.from_environment(environ) == Settings(
-        "postgresql://u@h/d", "0.0.0.0", 80, "secret", "tcp://s:8786", 10, 5, 1.5, Path("/data")
+        "postgresql://u@h/d",
+        "0.0.0.0",
+        80,
+        "secret",
+        "tcp://s:8786",
+        10,
+        5,
+        1.5,
+        Path("/data"),
+        Path("/model"),
+        Path("/vectors"),
     )
 
 

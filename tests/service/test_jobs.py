@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 import structlog
 
 from matching.errors import InvalidVenueError, Issue
+from matching.resources import Resources
 from matching.solvers.base import Progress, Status
 from service import handlers, worker
+from service.config import Settings
 from service.errors import StateConflictError
 from service.store import Store
 from service.store.plans import claim_plan
+from service.wiring import build
 from tests.service.running import inline, start, state, wait_for
 from tests.service.stand_ins import Calling, StandIn, plan_of
 
@@ -108,7 +112,7 @@ def test_b47_a_stop_asked_for_after_the_last_step_still_counts(store: Store) -> 
     """Whoever got 202 for a cancel is not shown "succeeded" a moment later."""
 
     class Silent(Calling):
-        def recommend(self, venue: Any, params: Any, *, progress: Any = None) -> Any:
+        def recommend(self, venue: Any, params: Any, *, progress: Any = None, resources: Any = None) -> Any:
             return super().recommend(venue, params)
 
     plans: list[str] = []
@@ -133,7 +137,7 @@ def test_progress_can_be_read_while_a_plan_runs(store: Store) -> None:
     plans: list[str] = []
 
     class Reporting(StandIn):
-        def recommend(self, venue: Any, params: Any, *, progress: Any = None) -> Any:
+        def recommend(self, venue: Any, params: Any, *, progress: Any = None, resources: Any = None) -> Any:
             result = super().recommend(venue, params, progress=progress)
             wait_for(lambda: handlers.get_plan(services, plans[0])["phase"] == "flow")
             seen.append(handlers.get_plan(services, plans[0]))
@@ -153,7 +157,7 @@ def test_progress_is_whole_only_when_there_is_a_result_to_read(store: Store) -> 
     plans: list[str] = []
 
     class Done(StandIn):
-        def recommend(self, venue: Any, params: Any, *, progress: Any = None) -> Any:
+        def recommend(self, venue: Any, params: Any, *, progress: Any = None, resources: Any = None) -> Any:
             progress(Progress("report", 1.0))
             wait_for(lambda: handlers.get_plan(services, plans[0])["phase"] == "report")
             seen.append(handlers.get_plan(services, plans[0])["progress"])
@@ -164,6 +168,34 @@ def test_progress_is_whole_only_when_there_is_a_result_to_read(store: Store) -> 
     services.jobs.run_waiting()  # type: ignore[attr-defined]
     assert seen == [0.99]
     assert handlers.get_plan(services, plans[0])["progress"] == 1.0
+
+
+def test_the_encoder_s_folders_are_those_of_the_worker_s_own_environment(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where files lie is for the operator of that machine to say; no request can name a folder."""
+    seen: list[Any] = []
+
+    class Noting(StandIn):
+        def recommend(self, venue: Any, params: Any, *, progress: Any = None, resources: Any = None) -> Any:
+            seen.append(resources)
+            return super().recommend(venue, params, progress=progress)
+
+    services = inline(store, Noting())
+    monkeypatch.delenv("REVMATCH_ENCODER_MODEL", raising=False)
+    monkeypatch.setenv("REVMATCH_ENCODER_CACHE", "/vectors")
+    start(services)
+    assert seen == [Resources(None, Path("/vectors"))]
+
+
+def test_a_local_worker_gets_the_folders_of_the_settings(tmp_path: Path) -> None:
+    """It is started by this process and has no settings of its own."""
+    settings = Settings(data_dir=tmp_path, encoder_model=Path("/model"))
+    services = build(settings, StandIn())
+    try:
+        assert services.jobs._cluster._folders == {"REVMATCH_ENCODER_MODEL": "/model"}  # type: ignore[attr-defined]
+    finally:
+        services.close()
 
 
 def test_later_uploads_do_not_change_a_queued_plan(store: Store) -> None:

@@ -73,7 +73,7 @@ def test_signals_come_in_order_and_only_if_there_is_data():
 
 def test_the_record_is_there_before_anything_is_computed(monkeypatch):
     """Readiness must not wait for the text affinity."""
-    monkeypatch.setattr("matching.scores.affinity.text_affinity", None)
+    monkeypatch.setattr("matching.scores.affinity.TextScores.fit", None)
     record = signals_of(Resolved(), Params(weights={"areas": 0.0}))
     assert record == [
         {"name": "text", "weight": 1.0, "pairs": 4, "default": None, "unit": "pairs"},
@@ -82,7 +82,7 @@ def test_the_record_is_there_before_anything_is_computed(monkeypatch):
 
 
 def test_b31_text_of_weight_zero_is_counted_and_not_computed(monkeypatch):
-    monkeypatch.setattr("matching.scores.affinity.text_affinity", None)
+    monkeypatch.setattr("matching.scores.affinity.TextScores.fit", None)
     affinity = affinity_of(Resolved(), Params(weights={"text": 0.0}))
     assert affinity.known_counts()["text"] == 4
     (text, measured, used), *_ = affinity.parts(np.array([0]), np.array([0]))
@@ -151,3 +151,16 @@ def test_recency_reaches_the_text():
     resolved = Resolved(reviewers=(Reviewer("r1", publications=(old, new)), *PEOPLE[:2]))
     plain, recent = (exact(affinity_of(resolved, Params(recency_half_life=half))) for half in (None, 2.0))
     assert recent[0, 0] < plain[0, 0] and recent[0, 0] < recent[1, 0]
+
+
+def test_scoring_tells_how_far_it_is_and_can_be_stopped():
+    """A run is cancelled by what its progress raises, during scoring too."""
+    told = []
+    affinity_of(Resolved(), Params(), progress=told.append)
+    assert told == sorted(told) and told[0] == 0.0 and told[-1] == 1.0
+
+    def stop(share):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        affinity_of(Resolved(), Params(), progress=stop)

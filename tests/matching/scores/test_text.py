@@ -5,10 +5,13 @@ import warnings
 import numpy as np
 import pytest
 
-from matching.errors import InvalidParamsError
+from matching.errors import InvalidFileError, InvalidParamsError, MissingExtraError
 from matching.profiles.reviewer import Publication, Reviewer
 from matching.profiles.submission import Submission
-from matching.scores.text import named_scorer, reviewer_texts, text_affinity
+from matching.resources import Resources
+from matching.scores.text import SCORERS, known_scorer, named_scorer, reviewer_texts, text_affinity
+from matching.vectors import Comparison, Group, HybridVectorizer, LexicalVectorizer, TextModel
+from tests.tiny_bert import write_model
 
 GRAPHS = Publication("g", "Graph kernels", "Kernels that compare molecular graphs.", 2020)
 PROTEINS = Publication("f", "Protein folding", "Predicting how proteins fold.", 2021)
@@ -145,8 +148,9 @@ def test_order_of_rows_columns_and_publications_changes_no_score(half_life):
 def test_blocks_of_submissions_do_not_show(monkeypatch):
     papers, people = drawn_venue(7)
     whole = quietly(papers, people)
-    monkeypatch.setattr("matching.scores.text.BLOCK_SIMILARITIES", 1)
-    np.testing.assert_allclose(quietly(papers, people), whole, atol=1e-6)
+    monkeypatch.setattr("matching.scores.filling.ROWS", 3)
+    monkeypatch.setattr("matching.scores.sweep.DOCUMENTS", 5)
+    np.testing.assert_array_equal(quietly(papers, people), whole)
 
 
 def test_texts_in_any_script_match():
@@ -157,5 +161,113 @@ def test_texts_in_any_script_match():
 
 
 def test_an_unknown_scorer_lists_the_known():
-    with pytest.raises(InvalidParamsError, match="known: lexical"):
+    with pytest.raises(InvalidParamsError, match="known: auto, encoder, hybrid, lexical"):
         named_scorer("oracle")
+
+
+def test_auto_is_hybrid_where_an_encoder_is_to_be_had(monkeypatch, tmp_path):
+    """The best there is on this machine; a chair who wants one scorer everywhere names it."""
+    assert known_scorer("auto") == "lexical"
+    assert known_scorer("auto", Resources(encoder_model=tmp_path)) == "hybrid"
+    assert known_scorer("auto", Resources(encoder_cache=tmp_path)) == "lexical"
+    monkeypatch.setattr("matching.scores.text.has_packaged_weights", lambda: True)
+    assert known_scorer("auto") == "hybrid"
+    assert all(known_scorer(name) == name for name in SCORERS)
+
+
+def test_a_scorer_says_what_it_is(tmp_path):
+    """Plans of different scorers must not be taken for each other."""
+    resources = Resources(write_model(tmp_path))
+    assert {name: named_scorer(name, resources).describe()["scorer"] for name in SCORERS} == {n: n for n in SCORERS}
+
+
+@pytest.mark.parametrize("scorer", ["encoder", "hybrid"])
+def test_a_scorer_without_its_weights_says_what_to_add(monkeypatch, scorer):
+    """Not a lexical plan under the name of another scorer."""
+    monkeypatch.setattr("matching.vectors.model._packaged_folder", lambda: None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'revmatch\[encoder\]'"):
+        quietly(vectorizer=named_scorer(scorer))
+
+
+def test_auto_with_a_broken_model_is_an_error(tmp_path):
+    """The operator named a model; silently doing without it would not be noticed for years."""
+    with pytest.raises(InvalidFileError):
+        quietly(vectorizer=named_scorer("auto", Resources(tmp_path / "nowhere")))
+
+
+ONE_EACH = [reviewer(f"r{at}", Publication("x", f"{word} graphs")) for at, word in enumerate("abcd")]
+
+
+class Given:
+    """A vectoriser whose groups are made by hand from matrices of similarities."""
+
+    def __init__(self, *groups):
+        """Each: weight, then matrices of shape (n_submissions, n_documents)."""
+        self.groups = groups
+
+    def fit(self, documents, submissions):
+        """One document a reviewer; a matrix with NaN in a whole row or column leaves that text unknown."""
+        found = []
+        for at, (weight, *matrices) in enumerate(self.groups):
+            unknown = np.isnan(matrices[0])
+            parts = tuple(
+                Comparison(f"{at}-{to}", np.nan_to_num(matrix), np.eye(matrix.shape[1]), pooling="mean")
+                for to, matrix in enumerate(matrices)
+            )
+            found.append(Group(str(at), parts, ~unknown.all(axis=1), ~unknown.all(axis=0), weight))
+        return TextModel(tuple(found))
+
+    def describe(self):
+        return {"scorer": "given"}
+
+
+def standardised(matrix):
+    return (matrix - matrix.mean()) / matrix.std()
+
+
+def curve(matrix):
+    return 0.5 + np.arctan((standardised(matrix) - 1.0) / 1.25) / np.pi
+
+
+def test_groups_are_added_as_the_formula_says():
+    """z(0.7 z(first) + 0.3 z(z(second) + z(third))), whatever the scales of the three."""
+    rng = np.random.default_rng(4)
+    first, second, third = rng.normal(size=(3, 3, 4)) * [[[1.0]], [[50.0]], [[0.01]]]
+    words = standardised(standardised(second) + standardised(third))
+    wanted = curve(0.7 * standardised(first) + 0.3 * words)
+    for groups in ([(0.7, first), (0.3, second, third)], [(0.3, second, third), (0.7, first)]):
+        np.testing.assert_allclose(quietly(PAPERS, ONE_EACH, vectorizer=Given(*groups)), wanted, atol=1e-5)
+
+
+def test_a_group_that_knows_nothing_of_a_pair_leaves_it_to_the_others():
+    """Its mean stands in: neither praise nor blame. A pair that no group knows stays unscored."""
+    rng = np.random.default_rng(5)
+    first, second = rng.normal(size=(2, 3, 4))
+    first[:, 3], second[:, 0], second[2] = np.nan, np.nan, np.nan
+    total = np.zeros((3, 4))
+    total[:, :3] += 0.6 * standardised(first[:, :3])
+    total[:2, 1:] += 0.4 * standardised(second[:2, 1:])
+    known = np.ones((3, 4), dtype=bool)
+    known[2, 3] = False
+    wanted = np.full((3, 4), np.nan)
+    wanted[known] = curve(total[known])
+    np.testing.assert_allclose(
+        quietly(PAPERS, ONE_EACH, vectorizer=Given((0.6, first), (0.4, second))), wanted, atol=1e-5
+    )
+
+
+def test_a_group_in_which_nothing_differs_does_not_disturb_the_others():
+    """An encoder of one constant vector, say."""
+    first = np.random.default_rng(6).normal(size=(3, 4))
+    found = quietly(PAPERS, ONE_EACH, vectorizer=Given((0.3, first), (0.7, np.ones((3, 4)))))
+    np.testing.assert_allclose(found, curve(first), atol=1e-5)
+
+
+def test_hybrid_is_the_weighted_sum_of_its_two_scorers():
+    """Seven tenths of the encoder, three of the words."""
+    matrix = np.random.default_rng(7).normal(size=(3, 4))
+    documents, submissions = [p.publications[0].title for p in ONE_EACH], [p.title for p in PAPERS]
+    plain = LexicalVectorizer().fit(documents, submissions)
+    groups = HybridVectorizer(Given((1.0, matrix))).fit(documents, submissions).groups
+    assert [(group.name, round(group.weight, 12)) for group in groups] == [("lexical", 0.3), ("0", 0.7)]
+    assert [part.name for part in groups[0].comparisons] == [part.name for part in plain.comparisons]

@@ -1,0 +1,175 @@
+"""Why a submission got these reviewers: evidence for each, their rank, and who stands better and is not on it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, cast
+
+from matching.constraints.conflicts import Conflicts
+from matching.constraints.problem import AssignmentProblem
+from matching.errors import UnknownIdError
+from matching.explain.evidence import Evidence, EvidenceFinder
+from matching.explain.standing import Standing, Standings
+from matching.plan.plan import AssignmentPlan, plain
+from matching.profiles.identity import fold_id
+from matching.profiles.resolve import ResolvedVenue
+from matching.scores.operator import AffinityOperator
+
+__all__ = ["Explanation", "PairExplanation", "Reasoner"]
+
+LISTED = 50  # candidates listed; the counts are always complete
+NEXT = 5  # people listed below the last one chosen
+
+
+@dataclass(frozen=True, slots=True)
+class PairExplanation:
+    """One reviewer of a submission, chosen or asked about.
+
+    Attributes
+    ----------
+    standing : Standing
+    evidence : Evidence
+    better : int
+        People with a higher affinity who are not on the submission; `Explanation.candidates` says why, one by one. 0
+        for somebody of unknown affinity.
+    better_reasons : mapping of str to int
+        The same people by reason.
+    """
+
+    standing: Standing
+    evidence: Evidence
+    better: int
+    better_reasons: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why the plan serves one submission as it does.
+
+    Attributes
+    ----------
+    submission, title : str
+    demand, received : int
+        Reviews wanted, and assigned.
+    eligible : int
+        People who could be assigned: not in conflict, with a load_max above 0, of known affinity.
+    pairs : tuple of PairExplanation
+        Those assigned, by falling affinity, then those asked about.
+    candidates : tuple of Standing
+        Everybody down to the last one chosen and five more, by falling affinity; at most 50.
+    not_listed : int
+        People above the last one chosen who did not fit into `candidates`.
+    notes : tuple of str
+        What else a reader should know, such as a venue that has changed since the plan was made.
+    """
+
+    submission: str
+    title: str
+    demand: int
+    received: int
+    eligible: int
+    pairs: tuple[PairExplanation, ...]
+    candidates: tuple[Standing, ...]
+    not_listed: int = 0
+    notes: tuple[str, ...] = field(default=())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain dicts, lists, strings and numbers: strict JSON."""
+        return cast(dict[str, Any], plain(asdict(self)))
+
+
+class Reasoner:
+    """Explanations of one plan; what they share is worked out once.
+
+    Parameters
+    ----------
+    resolved, conflicts, affinity, problem
+        Of the venue and the options the plan was made from.
+    plan : AssignmentPlan
+    notes : tuple of str
+        Shown with every explanation.
+    """
+
+    def __init__(
+        self,
+        resolved: ResolvedVenue,
+        conflicts: Conflicts,
+        affinity: AffinityOperator,
+        problem: AssignmentProblem,
+        plan: AssignmentPlan,
+        notes: tuple[str, ...] = (),
+    ) -> None:
+        self._resolved, self._problem, self._plan, self._notes = resolved, problem, plan, notes
+        self._evidence = EvidenceFinder(resolved, affinity)
+        self._standings = Standings(resolved, conflicts, problem, plan)
+
+    def explain(self, submission: str, reviewer: str | None = None) -> Explanation:
+        """Why a submission got its reviewers and, if one is named, why that one is or is not among them.
+
+        Raises
+        ------
+        UnknownIdError
+            ``unknown-id``: no submission, or nobody in the run, has the name.
+        """
+        row = self._row(submission)
+        asked = () if reviewer is None else self._columns(reviewer)
+        everybody = self._standings.of_submission(row)
+        record = self._resolved.submissions[row]
+        chosen = [at for at, standing in enumerate(everybody) if standing.reason == "assigned"]
+        last = max(chosen, default=-1) + 1
+        wanted = {self._resolved.reviewers[col].id for col in asked}
+        shown = chosen + [at for at, entry in enumerate(everybody) if entry.reviewer in wanted and at not in chosen]
+        return Explanation(
+            record.id,
+            record.title,
+            int(self._problem.demand[row]),
+            len(chosen),
+            sum(standing.rank is not None for standing in everybody),
+            tuple(self._pair(row, everybody, at) for at in shown),
+            tuple(everybody[: min(LISTED, last + NEXT)]),
+            max(0, last - LISTED),
+            (*self._notes, *self._remarks(row)),
+        )
+
+    def _pair(self, row: int, everybody: list[Standing], at: int) -> PairExplanation:
+        standing = everybody[at]
+        evidence = self._evidence.of_pair(row, self._resolved.reviewer_index.position(standing.reviewer))
+        value = float("inf") if standing.affinity is None else standing.affinity
+        better = Counter(
+            other.reason
+            for other in everybody
+            if other.reason != "assigned" and other.affinity is not None and other.affinity > value
+        )
+        return PairExplanation(standing, evidence, better.total(), dict(sorted(better.items())))
+
+    def _remarks(self, row: int) -> list[str]:
+        missing = self._plan.unfilled.get(self._resolved.submissions[row].id, 0)
+        out = []
+        if missing:
+            out.append(f"{missing} review{'s' if missing > 1 else ''} of this submission cannot be filled by any plan")
+        if not self._plan.certificate.audited:
+            out.append("this plan is not proven best, so prices are no proof")
+        return out
+
+    def _row(self, name: str) -> int:
+        index = self._resolved.submission_index
+        row = index.get(name)
+        row = index.get(fold_id(name)) if row is None else row
+        if row is None:
+            raise UnknownIdError(f"no submission of this run has the id {name!r}", kind="submission", id=name)
+        return row
+
+    def _columns(self, name: str) -> tuple[int, ...]:
+        columns = self._resolved.columns_of(name)
+        if columns:
+            return columns
+        accounts = [self._resolved.people.accounts[at] for at in self._resolved.people.everyone(name)]
+        if not accounts:
+            raise UnknownIdError(f"no reviewer has the id, alias or address {name!r}", kind="reviewer", id=name)
+        why = "; ".join(
+            f"{entry.id} is not active" if not entry.active else f"{entry.id} has the role {entry.role}"
+            for entry in accounts
+        )
+        raise UnknownIdError(f"{name!r} takes no part in this run: {why}", kind="reviewer", id=name)

@@ -1,0 +1,214 @@
+"""Where everybody stands on one submission, and why people with a higher affinity are not on it.
+
+Every reason is read off the problem, the plan and its prices; nothing is solved again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from matching.constraints.conflicts import ConflictReason, Conflicts
+from matching.constraints.problem import AssignmentProblem
+from matching.notices import in_words
+from matching.plan.plan import AssignmentPlan
+from matching.profiles.resolve import ResolvedVenue
+from matching.types import FloatArray, IntArray
+
+__all__ = ["REASONS", "PriceProof", "Standing", "Standings"]
+
+REASONS = (
+    "assigned", "no-demand", "no-load", "conflict", "unknown-affinity", "full", "held", "elsewhere", "tie", "lower",
+)  # fmt: skip
+"""Why somebody is, or is not, on a submission; of several that hold the first is given."""
+
+TOLERANCE = 1e-6  # difference below which two affinities are equal to a reader and to the solver's resolution
+BESIDE = 5  # other submissions of a full reviewer that are named
+
+
+@dataclass(frozen=True, slots=True)
+class PriceProof:
+    """The certificate's numbers for a pair outside the plan: it cannot improve the plan if affinity <= sum.
+
+    Attributes
+    ----------
+    affinity : float
+    submission_price : float
+        What one more review is worth to the submission under the plan, in units of affinity.
+    reviewer_price : float
+        What one more review by the reviewer is worth elsewhere in the plan.
+    holds : bool
+        ``affinity <= submission_price + reviewer_price``, up to 1e-6.
+    """
+
+    affinity: float
+    submission_price: float
+    reviewer_price: float
+    holds: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One person's standing on one submission.
+
+    Attributes
+    ----------
+    reviewer, name : str
+    affinity : float or None
+        None where nothing is known of the pair and it may not be used.
+    rank : int or None
+        From 1 among the eligible, by affinity, equal ones sharing a rank; None for those who are not eligible.
+    reason : str
+        One of REASONS.
+    words : str
+        The reason in one sentence.
+    load, load_max : int
+        Reviews under the plan, and their limit.
+    locked : bool
+        Held on this submission before the run.
+    conflicts : tuple of ConflictReason
+    price : PriceProof or None
+    """
+
+    reviewer: str
+    name: str
+    affinity: float | None
+    rank: int | None
+    reason: str
+    words: str
+    load: int
+    load_max: int
+    locked: bool = False
+    conflicts: tuple[ConflictReason, ...] = ()
+    price: PriceProof | None = None
+
+
+class Standings:
+    """Standings on the submissions of one plan.
+
+    Parameters
+    ----------
+    resolved, conflicts, problem
+        Of the venue and the options the plan was made from.
+    plan : AssignmentPlan
+    """
+
+    def __init__(
+        self, resolved: ResolvedVenue, conflicts: Conflicts, problem: AssignmentProblem, plan: AssignmentPlan
+    ) -> None:
+        self._resolved, self._conflicts, self._problem, self._plan = resolved, conflicts, problem, plan
+        self._loads = Counter(pair.reviewer for pair in plan.assignments)
+        self._beside: dict[str, list[str]] = defaultdict(list)
+        self._on: dict[str, set[str]] = defaultdict(set)
+        for pair in plan.assignments:
+            self._beside[pair.reviewer].append(pair.submission)
+            self._on[pair.submission].add(pair.reviewer)
+        self._held = set(map(tuple, resolved.locks.tolist()))
+
+    def of_submission(self, row: int) -> list[Standing]:
+        """Everybody in the run, by falling affinity, those of unknown affinity last, then by id."""
+        everyone = np.arange(self._problem.shape[1])
+        scores = self._problem.scores.values(np.full(everyone.size, row), everyone)
+        eligible = ~np.isnan(scores) & (self._problem.load_max > 0)
+        eligible[self._problem.barred.row(row)] = False
+        ranks = _ranks(scores, eligible)
+        on = self._on[self._resolved.submissions[row].id]
+        chosen = [col for col in everyone.tolist() if self._resolved.reviewers[col].id in on]
+        order = np.lexsort((everyone, -np.nan_to_num(scores, nan=-np.inf)))
+        return [self._standing(row, col, scores, ranks, chosen) for col in order.tolist()]
+
+    def _standing(self, row: int, col: int, scores: FloatArray, ranks: IntArray, chosen: Sequence[int]) -> Standing:
+        reviewer = self._resolved.reviewers[col]
+        score = float(scores[col])
+        reason, words, price = self._why(row, col, score, scores, chosen)
+        barred = self._conflicts.reasons(row, col) if self._problem.barred.contains(*_at(row, col))[0] else ()
+        return Standing(
+            reviewer.id,
+            reviewer.name,
+            None if math.isnan(score) else score,
+            int(ranks[col]) or None,
+            reason,
+            words,
+            self._loads[reviewer.id],
+            int(self._problem.load_max[col]),
+            (row, col) in self._held,
+            barred,
+            price,
+        )
+
+    def _why(
+        self, row: int, col: int, score: float, scores: FloatArray, chosen: Sequence[int]
+    ) -> tuple[str, str, PriceProof | None]:
+        problem, name = self._problem, self._resolved.reviewers[col].id
+        load, most = self._loads[name], int(problem.load_max[col])
+        if col in chosen:
+            held = (row, col) in self._held
+            return "assigned", "assigned" + (": held before the run and kept" if held else ""), None
+        if not problem.demand[row]:
+            return "no-demand", "the submission needs no reviews: its demand is 0", None
+        if not most:
+            return "no-load", "takes no reviews: load_max is 0", None
+        if problem.barred.contains(*_at(row, col))[0]:
+            stated = "; ".join(
+                f"{reason.rule}: {reason.evidence or reason.rule}" for reason in self._conflicts.reasons(row, col)
+            )
+            return "conflict", f"conflict ({stated})", None
+        if math.isnan(score):
+            return "unknown-affinity", "affinity unknown, or 0, and allow_unknown or allow_zero is off", None
+        price = self._price(row, col, score)
+        proof = self._proof(price)
+        lower = [other for other in chosen if scores[other] < score - TOLERANCE]
+        level = [other for other in chosen if abs(scores[other] - score) <= TOLERANCE]
+        if not lower:
+            if level:
+                return "tie", "equal to somebody chosen; evenness of loads and the seed decided", price
+            full = f"; full, too: {load} of {most} reviews" if load >= most else ""
+            return "lower", ("lower affinity than everybody chosen" if chosen else f"not chosen{full}{proof}"), price
+        if load >= most:
+            places = self._beside[name]
+            where = f"on {', '.join(places[:BESIDE])}" + (", ..." if len(places) > BESIDE else "")
+            return "full", f"full: {load} of {most} reviews, {where}{proof}", price
+        if all((row, other) in self._held for other in lower):
+            who = in_words([self._resolved.reviewers[other].id for other in lower])
+            return "held", f"the place is held by {who}, locked before the run", price
+        return "elsewhere", f"the plan as a whole is better with them elsewhere{proof}", price
+
+    def _price(self, row: int, col: int, score: float) -> PriceProof | None:
+        certificate = self._plan.certificate
+        submission = certificate.submission_prices.get(self._resolved.submissions[row].id)
+        reviewer = certificate.reviewer_prices.get(self._resolved.reviewers[col].id)
+        if submission is None or reviewer is None:
+            return None
+        return PriceProof(score, submission, reviewer, score <= submission + reviewer + TOLERANCE)
+
+    def _proof(self, price: PriceProof | None) -> str:
+        """What the prices say, as the end of a sentence."""
+        if price is None:
+            return ""
+        penalty = self._plan.certificate.penalty
+        if penalty and max(abs(price.submission_price), abs(price.reviewer_price)) > penalty / 2:
+            return "; a review moved here would leave another submission with fewer"
+        if not price.holds:
+            return "; the prices of this plan do not show that this is best" + (
+                "" if self._plan.gap == 0 else f" (its gap is {self._plan.gap:.3g})"
+            )
+        return (
+            f"; affinity {price.affinity:.3f} is not above {price.submission_price:.3f} (one more review here) "
+            f"+ {price.reviewer_price:.3f} (one of theirs elsewhere)"
+        )
+
+
+def _ranks(scores: FloatArray, eligible: np.ndarray) -> IntArray:
+    """Rank of each eligible column from 1, equal scores alike; 0 for the others."""
+    ranks = np.zeros(scores.size, dtype=np.int64)
+    ordered = np.sort(-scores[eligible])
+    ranks[eligible] = np.searchsorted(ordered, -scores[eligible], side="left") + 1
+    return ranks
+
+
+def _at(row: int, col: int) -> tuple[IntArray, IntArray]:
+    return np.array([row]), np.array([col])

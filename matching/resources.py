@@ -1,0 +1,24 @@
+"""What the operator of a machine provides; a chair's options are in `matching.params`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["Resources"]
+
+
+@dataclass(frozen=True)
+class Resources:
+    """Folders a run may use.
+
+    Attributes
+    ----------
+    encoder_model : Path or None
+        Folder of a sentence encoder; see `matching.vectors.model.open_model`. None: the weights of the extra.
+    encoder_cache : Path or None
+        Folder in which vectors of texts are kept between runs; made if missing. None: they are not kept.
+    """
+
+    encoder_model: Path | None = None
+    encoder_cache: Path | None = None

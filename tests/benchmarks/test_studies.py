@@ -1,0 +1,62 @@
+"""The studies measure what they say: their arithmetic on small cases, and their copy of the scorer against ours."""
+
+import numpy as np
+import pytest
+
+from matching.evaluation import judge
+from matching.formats.ratings import open_rated
+from matching.scores.text import text_affinity
+from tests.benchmarks.choose_text import Study
+from tests.benchmarks.gold import GOLD, Losses, load
+from tests.benchmarks.thin_profiles import shrunk
+from tests.shared import needs_shared
+
+
+@needs_shared
+def test_the_studied_point_is_what_the_product_does():
+    """A study of other settings than the product's would choose nothing; also its loss is the command's loss."""
+    (version,) = load(only=["d_20_7"])
+    study = Study([version])
+    affinity = text_affinity(version.submissions, version.reviewers).astype(float)
+    ours = version.ahead(affinity)
+    studied, measured = study.losses.loss(study.losses.wrong(study.ahead())), study.losses.wrong(ours)
+    assert study.losses.loss(measured) == pytest.approx(
+        studied, abs=0.015
+    )  # the randomised decomposition moves one version by 0.006
+    assert np.mean((ours > 0) == (study.ahead() > 0)) > 0.98
+    row = {entry.id: at for at, entry in enumerate(version.submissions)}
+    column = {entry.id.removeprefix("~"): at for at, entry in enumerate(version.reviewers)}
+    ratings = open_rated(GOLD).ratings
+    scores = {
+        person: {paper: affinity[row[paper], column[person]] for paper in rated} for person, rated in ratings.items()
+    }
+    judged = judge(ratings, scores)
+    assert study.losses.loss(measured) == pytest.approx(judged.loss, abs=1e-12)
+    assert measured[0] == pytest.approx(judged.wrong)
+
+
+class _Version:
+    """Four people with one pair each, all of the same size."""
+
+    person, difference, kind = np.arange(4), np.ones(4), np.zeros(4)
+
+
+def test_cross_validation_scores_people_by_what_was_chosen_without_them():
+    """Settings that each fit one person only: what is chosen never knows the person it is judged on."""
+    losses = Losses([_Version()])
+    memorised = np.stack([losses.wrong(np.where(np.arange(4) == person, 1.0, -1.0)) for person in range(4)])
+    honest, _ = losses.cross_validated(memorised, folds=4)
+    assert losses.loss(memorised).tolist() == [0.75] * 4 and honest == 1.0
+    assert losses.change(memorised[0], memorised[0]) == (0.0, 0.0, 0.0)
+
+
+def test_shrinkage_is_weighted_by_the_number_of_publications():
+    """kappa 1: a reviewer of one publication moves half the way to the nearest other, one of three a quarter."""
+    scores = np.array([[0.0, 1.0, 5.0]])
+    near = np.array([[1.0, 0.9, 0.1], [0.9, 1.0, 0.2], [0.1, 0.2, 1.0]])
+    counts = np.array([1, 3, 1])
+    assert shrunk(scores, scores, near, counts, (1.0, 1, "once")).tolist() == [[0.5, 0.75, 3.0]]
+    assert shrunk(scores, scores, near, counts, (0.0, 0, "once")) is scores
+    joint = shrunk(scores, scores, near, counts, (1.0, 1, "joint"))[0]
+    # each lies between its own score and its neighbour's result: x0 = (0 + x1) / 2, x1 = (3 * 1 + x0) / 4
+    assert joint[:2] == pytest.approx([3 / 7, 6 / 7])
