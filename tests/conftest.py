@@ -10,6 +10,11 @@ from typing import Any
 import pytest
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Bytes do not name a test: a zip holds the time it was made, and workers must agree on the names."""
+    return argname if isinstance(val, bytes) else None
+
+
 def is_here(address: Any) -> bool:
     """Whether an address is on this machine."""
     if not isinstance(address, tuple):
