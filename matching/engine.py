@@ -20,6 +20,7 @@ from matching.constraints.conflicts import Conflicts, find_conflicts
 from matching.constraints.problem import AssignmentProblem
 from matching.errors import InvalidParamsError, InvalidVenueError, Issue
 from matching.explain.diagnosis import Names, capacity_of, diagnose, shortages
+from matching.explain.evidence import parts_of_pairs
 from matching.explain.exclusions import Exclusions
 from matching.explain.explanation import Explanation, Reasoner
 from matching.explain.pair import Explainer
@@ -28,7 +29,7 @@ from matching.notices import Notice
 from matching.params import OBJECTIVES, Params
 from matching.plan.alternates import rank_alternates
 from matching.plan.audit import AuditReport, require_clean
-from matching.plan.plan import Alternate, Assignment, AssignmentPlan, Certificate, ScorePart, plain
+from matching.plan.plan import Alternate, Assignment, AssignmentPlan, Certificate, plain
 from matching.plan.report import report_of
 from matching.profiles.resolve import ResolvedVenue, resolve_venue
 from matching.profiles.venue import Venue
@@ -537,21 +538,12 @@ def _assignments(
 ) -> tuple[Assignment, ...]:
     rows, cols = solution.pairs[:, 0], solution.pairs[:, 1]
     value = np.nan_to_num(problem.scores.values(rows, cols))
-    columns = [(signal, measured.tolist(), used.tolist()) for signal, measured, used in affinity.parts(rows, cols)]
+    told = parts_of_pairs(affinity, rows, cols)
     locked = set(map(tuple, problem.locked.tolist()))
     explainer = Explainer(resolved)
     out = []
     for at, (row, col) in enumerate(solution.pairs.tolist()):
-        parts = tuple(
-            ScorePart(
-                signal.name,
-                measured[at] if measured[at] == measured[at] else None,
-                used[at],
-                signal.weight,
-                signal.weight * used[at],
-            )
-            for signal, measured, used in columns
-        )
+        parts = told[at]
         held = (row, col) in locked
         reasons = explainer.reasons(row, col, parts, held) if with_words else ()
         out.append(

@@ -18,9 +18,9 @@ from matching.profiles.text import Document, submission_text, tokens
 from matching.scores.operator import AffinityOperator
 from matching.scores.shares import document_shares, pooled_similarity
 from matching.scores.textscores import TextScores
-from matching.types import FloatArray
+from matching.types import FloatArray, IntArray
 
-__all__ = ["Evidence", "EvidenceFinder", "PublicationEvidence", "confidence_of", "parts_of"]
+__all__ = ["Evidence", "EvidenceFinder", "PublicationEvidence", "confidence_of", "parts_of", "parts_of_pairs"]
 
 THIN_PUBLICATIONS = 2  # up to here a profile is thin, whatever it says
 THIN_WORDS = 100  # meaningful words below which it is thin as well: less than one abstract
@@ -223,16 +223,25 @@ class EvidenceFinder:
 
 def parts_of(affinity: AffinityOperator, row: int, col: int) -> tuple[ScorePart, ...]:
     """What each signal adds to a pair, in the order in which the affinity is summed."""
-    return tuple(
-        ScorePart(
-            signal.name,
-            None if math.isnan(value[0]) else float(value[0]),
-            float(used[0]),
-            signal.weight,
-            signal.weight * float(used[0]),
+    return parts_of_pairs(affinity, np.array([row]), np.array([col]))[0]
+
+
+def parts_of_pairs(affinity: AffinityOperator, rows: IntArray, cols: IntArray) -> list[tuple[ScorePart, ...]]:
+    """`parts_of` for many pairs (rows[i], cols[i]) at once."""
+    columns = [(signal, measured.tolist(), used.tolist()) for signal, measured, used in affinity.parts(rows, cols)]
+    return [
+        tuple(
+            ScorePart(
+                signal.name,
+                None if math.isnan(measured[at]) else measured[at],
+                used[at],
+                signal.weight,
+                signal.weight * used[at],
+            )
+            for signal, measured, used in columns
         )
-        for signal, value, used in affinity.parts(np.array([row]), np.array([col]))
-    )
+        for at in range(len(rows))
+    ]
 
 
 def _shares(compared: Sequence[Any], n_documents: int) -> FloatArray:

@@ -11,13 +11,16 @@ import numpy as np
 from matching.formats.delimited import Table
 from matching.formats.faults import Faults
 from matching.notices import Notice
+from matching.params import MOST_DEFAULT
 from matching.profiles.identity import fold_address, fold_id
 from matching.types import IntArray
 
 __all__ = ["MOST_SCORE", "columns_swapped", "counts", "numbers", "once", "repeated_rows", "require_ids"]
 
 MOST = 1 << 31  # as in AssignmentProblem: no count of reviews comes near
-MOST_SCORE = 1_000_000_000  # in size; single precision and the solver's whole numbers lose more than they hold beyond
+MOST_SCORE = int(
+    MOST_DEFAULT
+)  # in size; single precision and the solver's whole numbers lose more than they hold beyond
 VALUE_FIELDS: Mapping[str, str] = {"scores": "score", "bids": "bid", "loads": "load_max", "demands": "demand"}
 
 

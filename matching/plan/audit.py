@@ -255,12 +255,11 @@ def _finite(faults: list[str], solution: Solution) -> bool:
     """Whether every number of a solution is one; a comparison with NaN would let anything pass."""
     numbers = {name: getattr(solution, name) for name in ("value", "bound", "gap", "penalty")}
     arrays = {name: getattr(solution, name) for name in ("submission_prices", "reviewer_prices")}
-    for name, value in {**numbers, **arrays}.items():
-        if not np.isfinite(value).all():
-            faults.append(f"{name} is not finite")
+    found = [f"{name} is not finite" for name, value in {**numbers, **arrays}.items() if not np.isfinite(value).all()]
     if solution.penalty < 0 or solution.gap < 0:
-        faults.append("a penalty or a gap is negative")
-    return not faults or all("finite" not in fault and "negative" not in fault for fault in faults)
+        found.append("a penalty or a gap is negative")
+    faults += found
+    return not found
 
 
 def _expect(faults: list[str], good: NDArray[np.bool_], line: str, what: str) -> None:

@@ -222,11 +222,7 @@ def _stem(word: str) -> str:
     if word in _stop_words() or word.isdecimal():
         return ""
     # "naïve" and "naive", "Poincaré" and "Poincare" are one word
-    plain = (
-        word
-        if word.isascii()
-        else "".join(c for c in unicodedata.normalize("NFKD", word) if not unicodedata.combining(c))
-    )
+    plain = word if word.isascii() else _without_accents(word)
     # Letters in a heap are no English word, and the stemmer takes the square of their number.
     if len(plain) > LONGEST_WORD or not _LATIN.fullmatch(plain):
         return word
