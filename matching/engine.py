@@ -6,7 +6,7 @@ import hashlib
 import json
 import logging
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from time import perf_counter
@@ -34,7 +34,7 @@ from matching.plan.report import report_of
 from matching.profiles.resolve import ResolvedVenue, resolve_venue
 from matching.profiles.venue import Venue
 from matching.resources import Resources
-from matching.scores.affinity import affinity_of, signals_of
+from matching.scores.affinity import affinity_of, signals_of, unscored_affinity
 from matching.scores.base import ScoreOperator
 from matching.scores.operator import AffinityOperator
 from matching.scores.text import AUTO, named_scorer
@@ -42,11 +42,12 @@ from matching.solvers.base import Progress, ProgressCallback, Solution, Status
 from matching.solvers.pricing import PricingSolver
 from matching.types import IntArray
 
-__all__ = ["assign", "exclusions", "explanation", "input_hash", "readiness", "recommend"]
+__all__ = ["assign", "exclusions", "explanation", "input_hash", "readiness", "reasoner", "recommend"]
 
 log = logging.getLogger(__name__)
 
 SCORES_SHARE = 0.1  # of a run's progress
+LEAST_SECONDS = 1e-9  # handed to a solver when a run's time is up; it takes no 0
 REASONS_LIMIT = 50_000  # plans above this many pairs carry parts but no sentences, and say so
 LISTED = 50  # ids named in one notice; counts are always complete
 
@@ -135,6 +136,7 @@ def recommend(
     *,
     progress: ProgressCallback | None = None,
     resources: Resources | None = None,
+    explain: Callable[[Reasoner], None] | None = None,
 ) -> AssignmentPlan:
     """From profiles and texts to an audited plan with reasons.
 
@@ -150,6 +152,10 @@ def recommend(
     resources : Resources, optional
         Folders of the machine that the run may use; they say where a sentence encoder and its cache lie, never what
         is wanted.
+    explain : callable, optional
+        Called at the end with what explains the pairs of the plan, by the affinities of this very run: nothing has to
+        be scored again. Whoever keeps it keeps all vectors and affinities. Not called where the time limit came before
+        there were any.
 
     Returns
     -------
@@ -163,6 +169,8 @@ def recommend(
         Every fault in the input, listed in ``issues``.
     MissingExtraError, InvalidFileError
         The text scorer that `params` name has no usable weights.
+    StorageError
+        ``storage-error``: no room in the temporary folder for the affinities of a large venue.
     SolverError, AuditError
         See `assign`.
     """
@@ -172,22 +180,44 @@ def recommend(
     tell(Progress("scores", 0.0))
     resolved, conflicts = _prepare(venue, params)
 
+    def left() -> float | None:
+        return None if params.time_limit is None else params.time_limit - (perf_counter() - begin)
+
     def scoring(share: float) -> None:
+        if (rest := left()) is not None and rest <= 0:
+            raise _OutOfTime
         tell(Progress("scores", SCORES_SHARE * share))
 
     scorer = named_scorer(params.scorer, resources, lambda share: scoring(0.5 * share))
-    affinity = affinity_of(resolved, params, vectorizer=scorer, progress=scoring)
+    in_time = True
+    try:
+        affinity = affinity_of(resolved, params, vectorizer=scorer, progress=scoring)
+    except _OutOfTime:
+        in_time, affinity = False, unscored_affinity(resolved, params)
     scored = perf_counter()
     problem = _problem(resolved, conflicts, affinity)
-    solution, audit = _solve(problem, params, progress)
+    if in_time:
+        rest = left()  # the limit is one for the whole run; a solver that has none left still says so in its own way
+        hurried = replace(params, time_limit=None if rest is None else max(rest, LEAST_SECONDS))
+        solution, audit = _solve(problem, hurried, progress)
+    else:
+        solution = _limit_without_plan(problem)
+        audit = require_clean(problem, solution)
     tell(Progress("report", 0.97, solution.value, solution.bound, solution.gap))
-    plan = _plan(resolved, conflicts, affinity, problem, solution, audit, params)
+    if in_time:
+        notices = _notices(resolved, conflicts, affinity.summary(), Readings.of(resolved, affinity))
+    else:  # no text is read after the limit
+        notices = [*resolved.notices, *conflicts.notices, _limit_notice(params)]
+    plan = _plan(resolved, conflicts, affinity, problem, solution, audit, params, notices)
     has_text = any(signal["name"] == "text" and signal["weight"] > 0 for signal in affinity.summary())
     provenance = {**plan.provenance, "text": dict(scorer.describe()) if has_text else None}
     seconds = {"scores": scored - begin, **solution.stages, "whole": perf_counter() - begin}
     log.info("plan made: %s, %d pairs, gap %g", solution.status, len(solution.pairs), solution.gap)
     tell(Progress("report", 1.0, solution.value, solution.bound, solution.gap))
-    return replace(plan, provenance={**provenance, "seconds": seconds})
+    plan = replace(plan, provenance={**provenance, "seconds": seconds})
+    if explain is not None and in_time:
+        explain(Reasoner(resolved, conflicts, affinity, problem, plan))
+    return plan
 
 
 def explanation(
@@ -227,6 +257,19 @@ def explanation(
     InvalidVenueError, InvalidParamsError, MissingExtraError, InvalidFileError
         As `recommend` would.
     """
+    return reasoner(venue, params, plan, resources=resources).explain(submission, reviewer)
+
+
+def reasoner(
+    venue: Venue, params: Params | None, plan: AssignmentPlan, *, resources: Resources | None = None
+) -> Reasoner:
+    """What `explanation` asks, for many questions about one plan: the venue is scored once.
+
+    Raises
+    ------
+    InvalidVenueError, InvalidParamsError, MissingExtraError, InvalidFileError
+        As `recommend` would.
+    """
     params = _checked(venue, Params.from_mapping(plan.provenance.get("params", {})) if params is None else params)
     notes = []
     made_from = plan.provenance.get("input_hash")
@@ -238,7 +281,7 @@ def explanation(
     resolved, conflicts = _prepare(venue, params)
     affinity = affinity_of(resolved, params, vectorizer=named_scorer(params.scorer, resources))
     problem = _problem(resolved, conflicts, affinity)
-    return Reasoner(resolved, conflicts, affinity, problem, plan, tuple(notes)).explain(submission, reviewer)
+    return Reasoner(resolved, conflicts, affinity, problem, plan, tuple(notes))
 
 
 def readiness(venue: Venue, params: Params | None = None) -> dict[str, Any]:
@@ -258,13 +301,13 @@ def readiness(venue: Venue, params: Params | None = None) -> dict[str, Any]:
     """
     params = _checked(venue, params)
     resolved, conflicts = _prepare(venue, params)
-    signals = signals_of(resolved, params)
+    readings = Readings.of(resolved)
+    signals = signals_of(resolved, params, readings.readable_pairs)
     problem = AssignmentProblem.of(
         _Blank(resolved.shape), demand=resolved.demand, load_max=resolved.load_max, load_min=resolved.load_min,
         conflicts=conflicts.pairs, locks=resolved.locks,
     )  # fmt: skip
     names = _names(resolved, conflicts)
-    readings = Readings.of(resolved)
     items = _notices(resolved, conflicts, signals, readings)
     capacity = capacity_of(problem)
     ready = True
@@ -379,6 +422,35 @@ def _fields(record: Any) -> Any:
     return record
 
 
+class _OutOfTime(Exception):
+    """Raised through the progress of the scorers; never leaves this module."""
+
+
+def _limit_without_plan(problem: AssignmentProblem) -> Solution:
+    """No pairs and no proof: the limit came before there was anything to solve."""
+    n_submissions, n_reviewers = problem.shape
+    return Solution(
+        status=Status.LIMIT_WITHOUT_PLAN,
+        pairs=np.empty((0, 2), dtype=np.int64),
+        value=0.0,
+        bound=np.inf,
+        gap=np.inf,
+        submission_prices=np.zeros(n_submissions),
+        reviewer_prices=np.zeros(n_reviewers),
+        unfilled=problem.demand.copy(),
+        below_min=problem.load_min.copy(),
+    )
+
+
+def _limit_notice(params: Params) -> Notice:
+    return Notice(
+        "limit-while-scoring",
+        f"the time limit of {params.time_limit:g} seconds came while texts were being scored, so nothing was solved. "
+        "Vectors that were made are kept where there is a cache, and the next run goes on from them.",
+        data={"time_limit": params.time_limit},
+    )
+
+
 class _Blank(ScoreOperator):
     """Scores of 0 for every pair: counting needs no scores."""
 
@@ -482,10 +554,10 @@ def _plan(
     solution: Solution,
     audit: AuditReport,
     params: Params,
+    notices: list[Notice],
 ) -> AssignmentPlan:
     names = _names(resolved, conflicts)
     signals = affinity.summary()
-    notices = _notices(resolved, conflicts, signals, Readings.of(resolved, affinity))
     with_words = len(solution.pairs) <= REASONS_LIMIT
     if not with_words:
         notices.append(
@@ -503,11 +575,12 @@ def _plan(
         audit.clean and has_plan,
     )
     assignments = _assignments(resolved, affinity, problem, solution, with_words)
-    notices += fit_notices(resolved, affinity, problem, _best_texts(assignments))
+    if has_plan:
+        notices += fit_notices(resolved, affinity, problem, _best_texts(assignments))
     return AssignmentPlan(
         status=solution.status,
         assignments=assignments,
-        alternates=_alternates(problem, solution, names, params),
+        alternates=_alternates(problem, solution, names, params) if has_plan else (),
         value=solution.value,
         bound=solution.bound,
         gap=solution.gap,

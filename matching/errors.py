@@ -12,6 +12,7 @@
     +-- SolverError               solver-error        the solver gave no usable answer
     |   +-- SolverRangeError      solver-range        numbers outside what the solver can represent
     +-- AuditError                audit-failed        a solution that its own inputs contradict
+    +-- StorageError              storage-error       the machine has no room for what a run has to put aside
 
 A class has a stable ``code`` and a ``title``; an instance has a ``detail`` sentence and, for input
 errors, ``issues``: one entry for each fault, so that a caller can mend all of them at once.
@@ -36,6 +37,7 @@ __all__ = [
     "MissingExtraError",
     "SolverError",
     "SolverRangeError",
+    "StorageError",
     "UnknownIdError",
 ]
 
@@ -174,3 +176,10 @@ class AuditError(MatchingError):
 
     code = "audit-failed"
     title = "The plan failed its audit"
+
+
+class StorageError(MatchingError):
+    """A folder in which a run puts numbers aside is missing, full or closed; the input is not at fault."""
+
+    code = "storage-error"
+    title = "There is no room to work in"

@@ -28,6 +28,7 @@ from matching.formats.openreview import read_dataset
 from matching.formats.ratings import Scores, open_predictions, open_rated, read_predictions
 from matching.notices import Notice, in_words
 from matching.params import Params
+from matching.plan.plan import plain
 from matching.profiles.text import reviewer_documents, submission_text
 from matching.profiles.venue import Venue
 from matching.resources import Resources
@@ -187,9 +188,12 @@ class Evaluation:
     seconds : float
         Wall time of reading, scoring and judging.
     scorer : str
-        Name of the text scorer, or of the file or folder of scores.
+        Name of the text scorer that was used, never "auto", or of the file or folder of scores.
     participants, pairs : int
         People with at least one pair, and pairs of different ratings; of the version that has most.
+    text : mapping of str to object, or None
+        The text scorer with its settings and the checksum of its weights, as a plan records it
+        (`Vectorizer.describe`); None for scores from elsewhere.
     notices : tuple of Notice
         Whom and what the loss leaves out, and what was not scored.
     """
@@ -203,6 +207,7 @@ class Evaluation:
     scorer: str
     participants: int
     pairs: int
+    text: Mapping[str, Any] | None = None
     notices: tuple[Notice, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -217,6 +222,7 @@ class Evaluation:
             "seconds": self.seconds,
             "participants": self.participants,
             "pairs": self.pairs,
+            "text": None if self.text is None else plain(self.text),
             "notices": [
                 {
                     "code": notice.code,
@@ -290,7 +296,8 @@ def evaluate(
             found = _predicted(version, predicted[version], ratings, people)
         judgement = judge(ratings, found)
         if judgement.loss is None:
-            raise InvalidFileError(f"{version}: no participant has two comparable papers with different ratings")
+            why = "".join(f"; {entry.message.removeprefix(f'{version}: ')}" for entry in left_out)
+            raise InvalidFileError(f"{version}: no participant has two comparable papers with different ratings{why}")
         if judgement.unscored:
             text = f"{version}: {judgement.unscored} rated papers have no score; their pairs count as ties"
             notices.append(Notice("unscored-papers", text, data={"version": version, "count": judgement.unscored}))
@@ -308,6 +315,7 @@ def evaluate(
         scorer=name if scores is None else str(scores),
         participants=max(int(np.count_nonzero(judgement.total)) for judgement in done),
         pairs=max(judgement.pairs for judgement in done),
+        text=None if vectorizer is None else vectorizer.describe(),
         notices=tuple(notices),
     )
 

@@ -60,7 +60,8 @@ class Params:
     rng : int
         Seed of every choice among equals, [0, 2**63). Default 0.
     time_limit : float or None
-        Seconds of wall time, (0, inf). Default None.
+        Seconds of wall time, (0, inf), one limit for scoring and solving; when it comes while texts are scored, there
+        is no plan. Default None.
     """
 
     demand: int | None = None
@@ -126,8 +127,10 @@ class Params:
     @classmethod
     def from_mapping(cls, options: Mapping[str, Any]) -> Params:
         """Params from names and values; an unknown name is an error that lists the known ones."""
+        if not isinstance(options, Mapping):
+            raise InvalidParamsError(f"options must be names and values, not {type(options).__name__}")
         known = {entry.name for entry in fields(cls)}
-        strange = sorted(set(options) - known)
+        strange = sorted(set(options) - known, key=str)
         if strange:
             raise InvalidParamsError(
                 issues=[

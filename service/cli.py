@@ -22,7 +22,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from matching.errors import AuditError, InputError, MatchingError, SolverError
+from matching.errors import AuditError, InputError, MatchingError, SolverError, StorageError
 
 if TYPE_CHECKING:
     from matching.notices import Notice
@@ -36,7 +36,7 @@ __all__ = ["main"]
 
 INPUT_ERROR = 2  # exit status: the input is not valid, nothing was written
 INFEASIBLE = 3  # exit status: no full plan exists, or none was found within the limit; what there is was written
-ENGINE_FAILED = 4  # exit status: the solver or the audit failed; nothing was written
+ENGINE_FAILED = 4  # exit status: the solver or the audit failed, or there was no room; nothing was written
 ISSUES_SHOWN = 50
 NOTICES_SHOWN = 12
 
@@ -360,7 +360,7 @@ def _faults_told() -> Iterator[None]:
             console.print(f"  and {len(issues) - ISSUES_SHOWN} more")
         if not issues:
             console.print(f"  {escape(error.detail)}", highlight=False)
-        sys.exit(ENGINE_FAILED if isinstance(error, SolverError | AuditError) else INPUT_ERROR)
+        sys.exit(ENGINE_FAILED if isinstance(error, SolverError | AuditError | StorageError) else INPUT_ERROR)
     except BrokenPipeError:
         # the reader (head, less) has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -6,7 +6,7 @@ import contextlib
 import logging
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
@@ -15,6 +15,7 @@ from typing import Any
 import structlog
 
 from service.engine import Engine
+from service.evidence import answer_questions
 from service.worker import run_plan
 
 __all__ = ["Cluster"]
@@ -119,6 +120,14 @@ class Cluster:
             distributed: Any = import_module("distributed")
             distributed.fire_and_forget(future)
         return future
+
+    def ask(self, plan_id: str, questions: Sequence[tuple[str, str]]) -> Any:
+        """Have evidence worked out; returns the future."""
+        return self._client.submit(answer_questions, plan_id, list(questions), engine=self._engine, pure=False)
+
+    def worker_of(self, future: Any) -> str | None:
+        """Dask's address of the worker that is at something; None where it is nowhere."""
+        return next((address for address, keys in self._client.processing().items() if future.key in keys), None)
 
     def kill_worker(self, address: str | None) -> None:
         """End the worker process a plan does not leave by itself; a new one takes its place.

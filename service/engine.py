@@ -14,6 +14,7 @@ from matching.solvers.base import Progress
 
 if TYPE_CHECKING:  # it loads scikit-learn along
     from matching.explain.exclusions import Exclusions
+    from matching.explain.explanation import Reasoner
 
 __all__ = ["Engine", "engine_or_default"]
 
@@ -28,8 +29,15 @@ class Engine(Protocol):
         *,
         progress: Callable[[Progress], None] | None = None,
         resources: Resources | None = None,
+        explain: Callable[[Reasoner], None] | None = None,
     ) -> AssignmentPlan:
-        """The audited plan. Whatever `progress` raises passes through."""
+        """The audited plan. Whatever `progress` raises passes through; `explain` gets what explains its pairs."""
+        ...
+
+    def reasoner(
+        self, venue: Venue, params: Params, plan: AssignmentPlan, *, resources: Resources | None = None
+    ) -> Reasoner:
+        """What explains the pairs of a plan, from the venue it was made from."""
         ...
 
     def readiness(self, venue: Venue, params: Params) -> dict[str, Any]:

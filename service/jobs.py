@@ -7,7 +7,7 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -19,8 +19,11 @@ from sqlalchemy.exc import SQLAlchemyError
 from service.cluster import Cluster
 from service.engine import Engine
 from service.errors import NotFoundError, UnavailableError
+from service.evidence import answer_questions
 from service.process import LIVE, Process, this_process
+from service.questions import Questions
 from service.store import Store
+from service.store.evidence import Question
 from service.store.plans import OPEN, adopt_plan, all_open_plans, end_plan, find_plan, renew_leases
 from service.translate import dumps
 from service.worker import WORKER_DIED, run_plan
@@ -52,6 +55,13 @@ class Jobs(Protocol):
 
     def cancel(self, plan_id: str) -> None:
         """The plan's row asks to stop; see that it does."""
+        ...
+
+    def explain(self, plan_id: str, questions: Sequence[Question]) -> None:
+        """Have evidence worked out and stored, see `service.evidence`; returns at once unless said otherwise.
+
+        Questions may be dropped where too many wait; whoever finds no answer asks again.
+        """
         ...
 
     def alive(self) -> bool:
@@ -91,6 +101,11 @@ class InlineJobs:
 
     def cancel(self, plan_id: str) -> None:
         """Nothing to do: a plan reads its own row."""
+
+    def explain(self, plan_id: str, questions: Sequence[Question]) -> None:
+        """Answers before it returns; not at all while paused."""
+        if not self.paused:
+            answer_questions(plan_id, questions, self._store.url, self._engine)
 
     def alive(self) -> bool:
         return True
@@ -149,6 +164,7 @@ class DaskJobs:
         self._lock = threading.Lock()
         self._waiting: deque[str] = deque()
         self._futures: dict[str, Any] = {}
+        self._questions = Questions(time_limit + grace)
         self._suspects: dict[str, float] = {}
         self._renewed = 0.0
         self._trouble = False
@@ -173,6 +189,11 @@ class DaskJobs:
         self._wake.set()
 
     def cancel(self, plan_id: str) -> None:
+        self._wake.set()
+
+    def explain(self, plan_id: str, questions: Sequence[Question]) -> None:
+        self._questions.add(plan_id, questions)
+        self.start()
         self._wake.set()
 
     def alive(self) -> bool:
@@ -235,6 +256,7 @@ class DaskJobs:
         for plan_id, future in list(self._futures.items()):
             if plan_id not in open_ids and future.done():
                 del self._futures[plan_id]
+        self._questions.look(self._cluster)
         self._suspects = {plan_id: since for plan_id, since in self._suspects.items() if plan_id in open_ids}
 
     def _look_at_own(self, row: Row[Any], now: float) -> None:
@@ -302,14 +324,25 @@ class DaskJobs:
         """
         while self._waiting:
             self._cluster.start()
-            running = sum(not future.done() for future in self._futures.values())
-            if running >= self._cluster.capacity:
+            if not self._has_room():
                 return
             plan_id = self._waiting[0]
             if self._is_queued(plan_id):
                 self._futures[plan_id] = self._cluster.submit(plan_id)
             with self._lock:
                 self._waiting.popleft()
+
+        # questions come after plans: who asks for one more reason can wait, and a plan would wait for a whole venue
+        while (asked := self._questions.next_plan()) is not None:
+            self._cluster.start()
+            if not self._has_room():
+                return
+            self._questions.hand_over(self._cluster, asked)
+
+    def _has_room(self) -> bool:
+        """Whether a worker is free."""
+        plans = sum(not future.done() for future in self._futures.values())
+        return plans + self._questions.running < self._cluster.capacity
 
     def _is_queued(self, plan_id: str) -> bool:
         try:

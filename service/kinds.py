@@ -127,6 +127,11 @@ KINDS = (
     _of(engine.SolverError, 500, "The solver gave no usable answer; this is never how infeasible is said."),
     _of(engine.SolverRangeError, 422, "The numbers are so large or so far apart that the solver cannot be exact."),
     _of(engine.AuditError, 500, "A plan contradicted its own inputs and was thrown away."),
+    _of(
+        engine.StorageError,
+        503,
+        "The machine that makes the plan has no room in its temporary folder (`TMPDIR`); free some, or name another.",
+    ),
     _of(MatchingError, 500, "A fault of the service."),
 )
 

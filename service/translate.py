@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -12,11 +13,12 @@ import numpy as np
 
 from matching.errors import ISSUES_IN_MESSAGE, InputError, Issue, MatchingError
 from matching.notices import Notice
-from matching.plan.plan import AssignmentPlan, plain
+from matching.plan.plan import Assignment, AssignmentPlan, Certificate, plain
 from matching.profiles.identity import fold_address, is_address
 from matching.profiles.reviewer import Publication, Reviewer
 from matching.profiles.submission import Author, Submission
 from matching.profiles.venue import Bid, DeclaredConflict, ImportedScores, Lock, Venue
+from matching.solvers.base import Status
 
 __all__ = [
     "PLAN_DOCUMENTS",
@@ -24,6 +26,7 @@ __all__ = [
     "dumps",
     "issues_with_names",
     "notice_to_dict",
+    "plan_from_rows",
     "plan_to_rows",
     "problem_of",
     "reviewer_from",
@@ -230,6 +233,37 @@ def plan_to_rows(
         "input_hash": body["provenance"].get("input_hash"),
     }
     return columns, assignments, alternates, {name: dumps(body[name]) for name in PLAN_DOCUMENTS}
+
+
+def plan_from_rows(columns: Any, pairs: Iterable[Any], documents: Mapping[str, Any]) -> AssignmentPlan:
+    """A stored plan as far as explaining its pairs needs it: without alternates, report and reasons.
+
+    Parameters
+    ----------
+    columns
+        With status, value, bound and gap; numbers that are None stand for not finite ones.
+    pairs
+        With submission, reviewer, affinity and locked.
+    documents
+        certificate, unfilled and provenance, parsed.
+    """
+    value, bound, gap = (
+        math.nan if number is None else number for number in (columns.value, columns.bound, columns.gap)
+    )
+    return AssignmentPlan(
+        status=Status(columns.status),
+        assignments=tuple(Assignment(row.submission, row.reviewer, row.affinity, (), row.locked) for row in pairs),
+        alternates=(),
+        value=value,
+        bound=bound,
+        gap=gap,
+        unfilled=documents["unfilled"],
+        certificate=Certificate(**documents["certificate"]),
+        report={},
+        diagnosis={},
+        notices=(),
+        provenance=documents["provenance"],
+    )
 
 
 def _totals(report: Mapping[str, Any], n_assignments: int, unfilled: Mapping[str, int]) -> dict[str, Any]:

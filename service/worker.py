@@ -21,7 +21,7 @@ from matching.errors import MatchingError
 from matching.params import Params
 from matching.resources import Resources
 from matching.solvers.base import Progress, Status
-from service import logs
+from service import evidence, logs
 from service.config import Settings, encoder_folders
 from service.engine import Engine, engine_or_default
 from service.errors import NotFoundError, UnavailableError
@@ -164,6 +164,8 @@ def _run(store: Store, plan_id: str, engine: Engine | None, time_limit: float | 
         return _not_claimed(store, plan_id)
     log.info("plan_started", plan=plan_id)
     state, problem, result, snapshot = "failed", None, None, None
+    reasoners: list[Any] = []
+    evidence.forget()
     try:
         with _Reporter(store, plan_id, claim) as report:
             with store.read() as connection:
@@ -176,7 +178,7 @@ def _run(store: Store, plan_id: str, engine: Engine | None, time_limit: float | 
             # of this process: what lies where is for the operator of the worker's machine to say
             resources = Resources(**encoder_folders())
             plan = engine_or_default(engine).recommend(
-                venue_from_snapshot(snapshot), params, progress=report, resources=resources
+                venue_from_snapshot(snapshot), params, progress=report, resources=resources, explain=reasoners.append
             )
             report.raise_if_cancelled()
         # what was asked for, as the plan's own row has it; the server's limit stands beside it
@@ -212,6 +214,11 @@ def _run(store: Store, plan_id: str, engine: Engine | None, time_limit: float | 
     ended = _insist(lambda: store.write(finish))
     if ended:
         log.info("plan_ended", plan=plan_id, state=ended)
+        if result is not None and ended == state and reasoners:
+            # after the plan has ended: nobody waits for it longer because of this
+            evidence.keep(store, plan_id, reasoners[0])
+            if state != "timed_out" and len(result[1]) <= evidence.MOST_PAIRS:
+                evidence.tell_all(store, plan_id, row.key, reasoners[0])
         return ended
     return _state_of(store, plan_id)
 

@@ -20,9 +20,9 @@ MATCHING = (
 """The engine from the ground up: a line may import those before it."""
 
 SERVICE = (
-    "errors", "config", "process", "logs", "store", "engine", "translate", "worker", "cluster", "jobs", "wiring",
-    "schemas", "handlers", "requestid", "edge", "kinds", "auth", "problems", "pages", "resources", "openapi", "app",
-    "server", "commands", "cli",
+    "errors", "config", "process", "logs", "store", "engine", "translate", "evidence", "worker", "cluster", "questions",
+    "jobs", "wiring", "schemas", "handlers", "requestid", "edge", "kinds", "auth", "problems", "pages", "resources",
+    "openapi", "app", "server", "commands", "cli",
 )  # fmt: skip
 """The service from the ground up: settings and store, work, use cases, then what speaks HTTP."""
 

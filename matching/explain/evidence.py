@@ -161,6 +161,9 @@ class EvidenceFinder:
         label, sentence = confidence_of(len(used), words, error)
         if self._text is None:
             label, sentence = "thin", "texts are not used in this score"
+        elif not used and documents:
+            mute = not self._text.submission_texts[row]
+            sentence = "the submission has no text to compare" if mute else "the two texts hold nothing to compare"
         elif used and used[0].publication is None:
             sentence = f"keywords only, {words} words: no publication speaks for this reviewer"
         elif error is not None and error >= RESTS_ON_ONE:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from typing import Any, cast
+
+import numpy as np
 
 from matching.constraints.conflicts import Conflicts
 from matching.constraints.problem import AssignmentProblem
 from matching.errors import UnknownIdError
 from matching.explain.evidence import Evidence, EvidenceFinder
-from matching.explain.standing import Standing, Standings
+from matching.explain.standing import TOLERANCE, Line, Standing, Standings
 from matching.plan.plan import AssignmentPlan, plain
 from matching.profiles.identity import fold_id
 from matching.profiles.resolve import ResolvedVenue
@@ -20,7 +23,7 @@ from matching.scores.operator import AffinityOperator
 __all__ = ["Explanation", "PairExplanation", "Reasoner"]
 
 LISTED = 50  # candidates listed; the counts are always complete
-NEXT = 5  # people listed below the last one chosen
+NEXT = 5  # people listed below the last one chosen or asked about
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +61,9 @@ class Explanation:
     pairs : tuple of PairExplanation
         Those assigned, by falling affinity, then those asked about.
     candidates : tuple of Standing
-        Everybody down to the last one chosen and five more, by falling affinity; at most 50.
+        Everybody down to the last one chosen or asked about and five more, by falling affinity; at most 50.
     not_listed : int
-        People above the last one chosen who did not fit into `candidates`.
+        People above the last one chosen or asked about who did not fit into `candidates`.
     notes : tuple of str
         What else a reader should know, such as a venue that has changed since the plan was made.
     """
@@ -104,6 +107,12 @@ class Reasoner:
         self._resolved, self._problem, self._plan, self._notes = resolved, problem, plan, notes
         self._evidence = EvidenceFinder(resolved, affinity)
         self._standings = Standings(resolved, conflicts, problem, plan)
+        self._affinities = {(pair.submission, pair.reviewer): pair.affinity for pair in plan.assignments}
+
+    @property
+    def submissions(self) -> tuple[str, ...]:
+        """Ids of the submissions that can be explained."""
+        return tuple(entry.id for entry in self._resolved.submissions)
 
     def explain(self, submission: str, reviewer: str | None = None) -> Explanation:
         """Why a submission got its reviewers and, if one is named, why that one is or is not among them.
@@ -115,43 +124,50 @@ class Reasoner:
         """
         row = self._row(submission)
         asked = () if reviewer is None else self._columns(reviewer)
-        everybody = self._standings.of_submission(row)
+        line = self._standings.line(row)
+        standing = cache(lambda col: self._standings.of_person(line, col))  # of thousands, few are ever looked at
+        place = np.empty_like(line.order)
+        place[line.order] = np.arange(line.order.size)
+        shown = sorted(line.chosen, key=lambda col: int(place[col]))
+        shown += [col for col in sorted(asked, key=lambda col: int(place[col])) if col not in line.chosen]
+        last = max((int(place[col]) for col in shown), default=-1) + 1
         record = self._resolved.submissions[row]
-        chosen = [at for at, standing in enumerate(everybody) if standing.reason == "assigned"]
-        last = max(chosen, default=-1) + 1
-        wanted = {self._resolved.reviewers[col].id for col in asked}
-        shown = chosen + [at for at, entry in enumerate(everybody) if entry.reviewer in wanted and at not in chosen]
         return Explanation(
             record.id,
             record.title,
             int(self._problem.demand[row]),
-            len(chosen),
-            sum(standing.rank is not None for standing in everybody),
-            tuple(self._pair(row, everybody, at) for at in shown),
-            tuple(everybody[: min(LISTED, last + NEXT)]),
+            len(line.chosen),
+            line.eligible,
+            tuple(self._pair(line, col, standing) for col in shown),
+            tuple(standing(col) for col in line.order[: min(LISTED, last + NEXT)].tolist()),
             max(0, last - LISTED),
-            (*self._notes, *self._remarks(row)),
+            (*self._notes, *self._remarks(line)),
         )
 
-    def _pair(self, row: int, everybody: list[Standing], at: int) -> PairExplanation:
-        standing = everybody[at]
-        evidence = self._evidence.of_pair(row, self._resolved.reviewer_index.position(standing.reviewer))
-        value = float("inf") if standing.affinity is None else standing.affinity
-        better = Counter(
-            other.reason
-            for other in everybody
-            if other.reason != "assigned" and other.affinity is not None and other.affinity > value
+    def _pair(self, line: Line, col: int, standing: Callable[[int], Standing]) -> PairExplanation:
+        above = np.flatnonzero(line.scores > line.scores[col]).tolist()  # nobody, where it is unknown
+        better = Counter(standing(other).reason for other in above if other not in line.chosen)
+        return PairExplanation(
+            standing(col), self._evidence.of_pair(line.row, col), better.total(), dict(sorted(better.items()))
         )
-        return PairExplanation(standing, evidence, better.total(), dict(sorted(better.items())))
 
-    def _remarks(self, row: int) -> list[str]:
-        missing = self._plan.unfilled.get(self._resolved.submissions[row].id, 0)
+    def _remarks(self, line: Line) -> list[str]:
+        missing = self._plan.unfilled.get(self._resolved.submissions[line.row].id, 0)
         out = []
         if missing:
             out.append(f"{missing} review{'s' if missing > 1 else ''} of this submission cannot be filled by any plan")
         if not self._plan.certificate.audited:
             out.append("this plan is not proven best, so prices are no proof")
+        if not self._notes and any(self._differs(line, col) for col in line.chosen):
+            out.append(
+                "affinities worked out now differ from the plan's own, by another version of a library or of a model"
+            )
         return out
+
+    def _differs(self, line: Line, col: int) -> bool:
+        """Whether the affinity of an assigned pair is not what the plan was made with."""
+        pair = self._resolved.submissions[line.row].id, self._resolved.reviewers[col].id
+        return abs(float(np.nan_to_num(line.scores[col])) - self._affinities[pair]) > TOLERANCE
 
     def _row(self, name: str) -> int:
         index = self._resolved.submission_index

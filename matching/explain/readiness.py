@@ -50,6 +50,11 @@ class Readings:
     documents: tuple[tuple[Document, ...], ...]
     texts: tuple[str, ...]
 
+    @property
+    def readable_pairs(self) -> int:
+        """Pairs of which both sides have words."""
+        return sum(map(bool, self.texts)) * sum(map(bool, self.documents))
+
     @classmethod
     def of(cls, resolved: ResolvedVenue, affinity: AffinityOperator | None = None) -> Readings:
         """The texts of everybody who takes part; of a scored venue as its scorer read them, without reading again."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +18,7 @@ from matching.plan.plan import AssignmentPlan
 from matching.profiles.resolve import ResolvedVenue
 from matching.types import FloatArray, IntArray
 
-__all__ = ["REASONS", "PriceProof", "Standing", "Standings"]
+__all__ = ["REASONS", "Line", "PriceProof", "Standing", "Standings"]
 
 REASONS = (
     "assigned", "no-demand", "no-load", "conflict", "unknown-affinity", "full", "held", "elsewhere", "tie", "lower",
@@ -87,6 +86,38 @@ class Standing:
     price: PriceProof | None = None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Line:
+    """Everybody on one submission, as numbers.
+
+    Attributes
+    ----------
+    row : int
+    scores : ndarray of shape (n_reviewers,), float64
+        Affinities; NaN where unknown.
+    ranks : ndarray of shape (n_reviewers,), int64
+        From 1 among the eligible, equal affinities alike; 0 for the others.
+    order : ndarray of shape (n_reviewers,), int64
+        Columns by falling affinity, unknown ones last, then by id.
+    chosen : tuple of int
+        Columns of those the plan has on it.
+    barred : frozenset of int
+        Columns of those in conflict.
+    """
+
+    row: int
+    scores: FloatArray
+    ranks: IntArray
+    order: IntArray
+    chosen: tuple[int, ...]
+    barred: frozenset[int]
+
+    @property
+    def eligible(self) -> int:
+        """People who could be assigned."""
+        return int(np.count_nonzero(self.ranks))
+
+
 class Standings:
     """Standings on the submissions of one plan.
 
@@ -109,28 +140,29 @@ class Standings:
             self._on[pair.submission].add(pair.reviewer)
         self._held = set(map(tuple, resolved.locks.tolist()))
 
-    def of_submission(self, row: int) -> list[Standing]:
-        """Everybody in the run, by falling affinity, those of unknown affinity last, then by id."""
+    def line(self, row: int) -> Line:
+        """The order of everybody in the run on one submission; nobody's reason is worked out yet."""
         everyone = np.arange(self._problem.shape[1])
         scores = self._problem.scores.values(np.full(everyone.size, row), everyone)
         eligible = ~np.isnan(scores) & (self._problem.load_max > 0)
-        eligible[self._problem.barred.row(row)] = False
-        ranks = _ranks(scores, eligible)
-        on = self._on[self._resolved.submissions[row].id]
-        chosen = [col for col in everyone.tolist() if self._resolved.reviewers[col].id in on]
+        barred = self._problem.barred.row(row)
+        eligible[barred] = False
+        index, on = self._resolved.reviewer_index, self._on.get(self._resolved.submissions[row].id, ())
+        chosen = sorted(col for col in map(index.get, on) if col is not None)
         order = np.lexsort((everyone, -np.nan_to_num(scores, nan=-np.inf)))
-        return [self._standing(row, col, scores, ranks, chosen) for col in order.tolist()]
+        return Line(row, scores, _ranks(scores, eligible), order, tuple(chosen), frozenset(barred.tolist()))
 
-    def _standing(self, row: int, col: int, scores: FloatArray, ranks: IntArray, chosen: Sequence[int]) -> Standing:
-        reviewer = self._resolved.reviewers[col]
-        score = float(scores[col])
-        reason, words, price = self._why(row, col, score, scores, chosen)
-        barred = self._conflicts.reasons(row, col) if self._problem.barred.contains(*_at(row, col))[0] else ()
+    def of_person(self, line: Line, col: int) -> Standing:
+        """One person's standing on the submission of a line."""
+        row, reviewer = line.row, self._resolved.reviewers[col]
+        score = float(line.scores[col])
+        reason, words, price = self._why(line, col, score)
+        barred = self._conflicts.reasons(row, col) if col in line.barred else ()
         return Standing(
             reviewer.id,
             reviewer.name,
             None if math.isnan(score) else score,
-            int(ranks[col]) or None,
+            int(line.ranks[col]) or None,
             reason,
             words,
             self._loads[reviewer.id],
@@ -140,9 +172,8 @@ class Standings:
             price,
         )
 
-    def _why(
-        self, row: int, col: int, score: float, scores: FloatArray, chosen: Sequence[int]
-    ) -> tuple[str, str, PriceProof | None]:
+    def _why(self, line: Line, col: int, score: float) -> tuple[str, str, PriceProof | None]:
+        row, scores, chosen = line.row, line.scores, line.chosen
         problem, name = self._problem, self._resolved.reviewers[col].id
         load, most = self._loads[name], int(problem.load_max[col])
         if col in chosen:
@@ -152,7 +183,7 @@ class Standings:
             return "no-demand", "the submission needs no reviews: its demand is 0", None
         if not most:
             return "no-load", "takes no reviews: load_max is 0", None
-        if problem.barred.contains(*_at(row, col))[0]:
+        if col in line.barred:
             stated = "; ".join(
                 f"{reason.rule}: {reason.evidence or reason.rule}" for reason in self._conflicts.reasons(row, col)
             )
@@ -208,7 +239,3 @@ def _ranks(scores: FloatArray, eligible: np.ndarray) -> IntArray:
     ordered = np.sort(-scores[eligible])
     ranks[eligible] = np.searchsorted(ordered, -scores[eligible], side="left") + 1
     return ranks
-
-
-def _at(row: int, col: int) -> tuple[IntArray, IntArray]:
-    return np.array([row]), np.array([col])

@@ -24,7 +24,7 @@ from matching.profiles.reviewer import Publication, Reviewer
 from matching.profiles.submission import Author, Submission
 from matching.profiles.venue import Bid, Venue
 
-__all__ = ["looks_like_dataset", "read_dataset"]
+__all__ = ["has_part", "looks_like_dataset", "read_dataset"]
 
 NOT_A_PERSON = "archives/match_submissions.jsonl"  # written for comparisons of papers with papers
 SUBMISSION_FILES = ("submissions.json", "submissions.jsonl", "submissions/")
@@ -36,6 +36,11 @@ START = datetime(1970, 1, 1, tzinfo=UTC)
 def looks_like_dataset(files: Container) -> bool:
     """Whether the files are a dataset: archives and one of the three forms of submissions."""
     return bool(DATASET.inside(files, "archives/")) and bool(_submission_forms(files))
+
+
+def has_part(files: Container) -> bool:
+    """Whether the files hold archives or submissions, perhaps not both: a dataset that lost something."""
+    return bool(DATASET.inside(files, "archives/")) or bool(_submission_forms(files))
 
 
 def _submission_forms(files: Container) -> list[str]:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from matching.errors import InvalidFileError, Issue
 from matching.formats.delimited import write_table
 from matching.formats.faults import Faults
 from matching.formats.json_text import dump_json, parse_json
-from matching.notices import Notice
-from matching.plan.plan import Alternate, Assignment, AssignmentPlan, Certificate, ScorePart
+from matching.formats.plan_record import plan_of
+from matching.plan.plan import Alternate, Assignment, AssignmentPlan
 from matching.profiles.venue import Venue
-from matching.solvers.base import Status
 
 __all__ = [
     "PLAN_SCHEMA",
@@ -38,7 +36,7 @@ def read_plan_json(data: bytes, *, name: str = "plan.json") -> AssignmentPlan:
     Raises
     ------
     InvalidFileError (``invalid-file``)
-        Not strict JSON, another schema, or fields that are missing or unknown.
+        Not strict JSON, another schema, or fields that are missing, unknown or of another kind; every one is named.
     """
     faults = Faults(name)
     record = parse_json(data, faults)
@@ -47,29 +45,10 @@ def read_plan_json(data: bytes, *, name: str = "plan.json") -> AssignmentPlan:
     elif not faults and record.get("schema") != PLAN_SCHEMA:
         faults.add(f"must be {PLAN_SCHEMA!r}", "unknown-schema", "schema", value=record.get("schema"))
     faults.raise_if_any()
-    try:
-        return _plan({key: value for key, value in record.items() if key != "schema"})
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        issue = Issue(f"is no plan: {type(error).__name__}: {error}", "not-a-plan", source=name)
-        raise InvalidFileError(issues=[issue]) from error
-
-
-def _plan(record: dict[str, Any]) -> AssignmentPlan:
-    fields = dict(record)
-    fields["status"] = Status(fields["status"])
-    fields["assignments"] = tuple(_assignment(item) for item in fields["assignments"])
-    fields["alternates"] = tuple(Alternate(**item) for item in fields["alternates"])
-    fields["certificate"] = Certificate(**fields["certificate"])
-    fields["notices"] = tuple(
-        Notice(**item | {"submissions": tuple(item["submissions"]), "reviewers": tuple(item["reviewers"])})
-        for item in fields["notices"]
-    )
-    return AssignmentPlan(**fields)
-
-
-def _assignment(record: dict[str, Any]) -> Assignment:
-    parts = tuple(ScorePart(**part) for part in record["parts"])
-    return Assignment(**record | {"parts": parts, "reasons": tuple(record["reasons"])})
+    plan = plan_of({key: value for key, value in record.items() if key != "schema"}, faults)
+    faults.raise_if_any()
+    assert plan is not None, "without faults there is a plan"
+    return plan
 
 
 def write_plan_csv(plan: AssignmentPlan, *, venue: Venue | None = None, for_spreadsheets: bool = False) -> bytes:

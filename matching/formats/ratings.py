@@ -21,16 +21,16 @@ from matching.formats.decode import decode
 from matching.formats.delimited import DELIMITERS
 from matching.formats.faults import Faults
 from matching.formats.json_text import parse_json
-from matching.formats.openreview import looks_like_dataset
+from matching.formats.openreview import has_part, looks_like_dataset
 from matching.formats.table import read_scores
-from matching.notices import Notice
+from matching.notices import Notice, in_words
 
 __all__ = ["RatedDataset", "Scores", "open_predictions", "open_rated", "read_predictions", "read_ratings"]
 
 RATING_FILES = ("evaluations.tsv", "evaluations.csv")
 PREDICTION_ENDINGS = (".json", ".csv", ".tsv")
 LOWEST, HIGHEST = 1.0, 5.0  # the scale participants were asked to use
-PLACE = re.compile(r"(paper|expertise)(\d+)")
+PLACE = re.compile(r"(paper|expertise)([1-9][0-9]{0,5})")
 
 Scores = dict[str, dict[str, float]]
 """Person -> submission -> number: a rating, or a predicted score."""
@@ -72,6 +72,7 @@ def open_rated(source: str | Path) -> RatedDataset:
     """
     files = open_container(source)
     place = Path(source).resolve()
+    partly: list[str] = []
     if looks_like_dataset(files):
         versions = {place.name: files}
         around = {name: place.parent / name for name in RATING_FILES if (place.parent / name).is_file()}
@@ -79,6 +80,7 @@ def open_rated(source: str | Path) -> RatedDataset:
     else:
         inside = {folder.rstrip("/"): files.within(folder) for folder in files.folders()}
         versions = {name: inside[name] for name in sorted(inside, key=_natural) if looks_like_dataset(inside[name])}
+        partly = [name for name in sorted(inside, key=_natural) if name not in versions and has_part(inside[name])]
         beside = files
     holder = files if any(name in files for name in RATING_FILES) else beside
     there = [name for name in RATING_FILES if name in holder]
@@ -93,6 +95,9 @@ def open_rated(source: str | Path) -> RatedDataset:
     if len(there) > 1:
         text = f"{there[0]} was read, {there[1]} beside it not"
         notices = (Notice("ignored-file", text, data={"files": there[1:]}), *notices)
+    if partly:
+        text = f"not read, archives or submissions are missing: {in_words(partly)}"
+        notices = (Notice("incomplete-version", text, data={"versions": partly}), *notices)
     return RatedDataset(files.label, ratings, versions, notices)
 
 
@@ -126,9 +131,11 @@ def read_ratings(data: bytes, *, name: str = "evaluations.tsv") -> tuple[Scores,
     places = {cell: at for at, cell in enumerate(header)}
     numbers = {kind: {int(found[2]) for cell in header if (found := PLACE.fullmatch(cell)) and found[1] == kind}
                for kind in ("paper", "expertise")}  # fmt: skip
-    if "participantid" not in places:
+    if not rows:
+        faults.add("the file is empty", "empty-file")
+    elif "participantid" not in places:
         faults.add("there is no column ParticipantID", "missing-column", "ParticipantID", 1, header[:5])
-    for kind, other in (("Paper", "Expertise"), ("Expertise", "Paper")):
+    for kind, other in (("Paper", "Expertise"), ("Expertise", "Paper")) if rows else ():
         lacking = numbers[other.casefold()] - numbers[kind.casefold()] or (set() if numbers["paper"] else {1})
         for number in sorted(lacking):
             faults.add(f"there is no column {kind}{number}", "missing-column", f"{kind}{number}", 1)
@@ -188,7 +195,7 @@ def _rating(cell: str, column: str, faults: Faults, line: int) -> float:
     if not cell:
         return math.nan
     try:
-        value = float(cell)
+        value = float(cell if "_" not in cell else "")
     except ValueError:
         faults.add(f"{cell!r} is not a number", "not-a-number", column, line, cell)
         return math.nan
@@ -284,16 +291,21 @@ def _score(value: Any, field: str, faults: Faults) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         faults.add("must be a number", "not-a-number", field, value=value)
         return math.nan
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        faults.add("is too large for a number", "not-a-number", field)
+        return math.nan
 
 
 def _starts_with_scores(data: bytes, name: str) -> bool:
     """Whether the first row is already a pair with its score, as systems write without a header."""
     rows = (re.split(r"[,;\t]", line) for line in io.StringIO(decode(data, name)) if line.strip())
     try:
-        return math.isfinite(float(next(rows, [""])[-1].strip().strip('"')))
+        float(next(rows, [""])[-1].strip().strip('"'))  # "nan", too: the row is then refused by its number
     except ValueError:
         return False
+    return True
 
 
 def _natural(name: str) -> list[tuple[int, str]]:

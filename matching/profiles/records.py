@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, TypeVar, get_args
 
 from matching.errors import Issue
@@ -149,8 +149,10 @@ def _clean_publication(row: int, record: Publication, field: str, faults: _Fault
     for name in ("id", "title", "abstract"):
         _text(row, record, name, faults, new, field)
     year = record.year
-    if year is not None and (isinstance(year, bool) or not isinstance(year, Integral)):
-        new["year"] = None  # a bad year is neutral for recency, as a missing one
+    if year is not None and type(year) is not int:
+        # a bad year is neutral for recency, as a missing one; tables hand good ones out as numbers of their own kind
+        whole = isinstance(year, Real) and not isinstance(year, bool) and math.isfinite(year) and year == int(year)
+        new["year"] = int(year) if whole else None
     weight = record.weight
     if weight is None:
         new["weight"] = 1.0

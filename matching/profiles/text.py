@@ -13,6 +13,7 @@ import threading
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
+from numbers import Real
 from operator import methodcaller
 from typing import NamedTuple
 
@@ -311,7 +312,7 @@ def has_words(text: str) -> bool:
 
 
 def publication_year(publication: Publication, this_year: int | None = None) -> int | None:
-    """The year if it can be true (1900 to `this_year`), else None.
+    """The year if it can be true (a whole number, 1900 to `this_year`), else None.
 
     Parameters
     ----------
@@ -320,9 +321,10 @@ def publication_year(publication: Publication, this_year: int | None = None) -> 
     """
     year = publication.year
     last = datetime.date.today().year if this_year is None else this_year
-    if isinstance(year, bool) or not isinstance(year, int) or not FIRST_YEAR <= year <= last:
+    # tables hand years out as numbers of their own kind, and as fractions where one is missing; NaN fails every test
+    if isinstance(year, bool) or not isinstance(year, Real) or not FIRST_YEAR <= year <= last or year != int(year):
         return None
-    return year
+    return int(year)
 
 
 def _name_of_work(publication: Publication) -> str:

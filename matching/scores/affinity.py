@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -21,9 +22,10 @@ from matching.scores.bids import bid_scores, table_scores
 from matching.scores.operator import AffinityOperator, Signal
 from matching.scores.text import known_scorer, named_scorer
 from matching.scores.textscores import TextScores
+from matching.types import FloatArray, IntArray
 from matching.vectors.base import Vectorizer
 
-__all__ = ["BUILT_IN", "affinity_of", "build_affinity", "signals_of"]
+__all__ = ["BUILT_IN", "affinity_of", "build_affinity", "signals_of", "unscored_affinity"]
 
 BUILT_IN = ("text", "areas", "bids")
 """Names of the built-in signals, in the order in which they are summed; imported tables follow by name."""
@@ -138,8 +140,13 @@ def affinity_of(
     )
 
 
-def signals_of(resolved: ResolvedVenue, params: Params) -> list[dict[str, Any]]:
+def signals_of(resolved: ResolvedVenue, params: Params, readable: int | None = None) -> list[dict[str, Any]]:
     """What a chair may know about the signals of a venue before anything is computed.
+
+    Parameters
+    ----------
+    readable : int, optional
+        Pairs of which both sides have words, for callers that have read the texts; otherwise they are read here.
 
     Returns
     -------
@@ -153,8 +160,40 @@ def signals_of(resolved: ResolvedVenue, params: Params) -> list[dict[str, Any]]:
         See `affinity_of`.
     """
     known_scorer(params.scorer)  # what it needs may be on the machine that will run it, not on this one
-    text = _readable_pairs(resolved) if _has_texts(resolved) else None
+    text = None
+    if _has_texts(resolved):
+        text = _readable_pairs(resolved) if readable is None else readable
     return [signal.summary() for signal in _signals_of(resolved, params, text)]
+
+
+def unscored_affinity(resolved: ResolvedVenue, params: Params) -> AffinityOperator:
+    """The affinity of a venue whose texts were not scored in time: as `affinity_of`, and text unknown for every pair.
+
+    It is made at once, without reading a text; its summary says 0 pairs for text.
+    """
+    shape = len(resolved.submissions), len(resolved.reviewers)
+    text = 0 if _has_texts(resolved) else None
+    signals = [
+        replace(signal, operator=_Unknown(shape)) if signal.operator is None and signal.weight > 0 else signal
+        for signal in _signals_of(resolved, params, text)
+    ]
+    return AffinityOperator(shape, signals, allow_unknown=params.allow_unknown, allow_zero=params.allow_zero)
+
+
+class _Unknown(ScoreOperator):
+    """Nothing is known of any pair."""
+
+    def __init__(self, shape: tuple[int, int]) -> None:
+        self.shape = shape
+
+    def block(self, rows: slice, cols: slice) -> NDArray[np.floating]:
+        return np.full((rows.stop - rows.start, cols.stop - cols.start), np.nan, dtype=np.float32)
+
+    def values(self, rows: IntArray, cols: IntArray) -> FloatArray:
+        return np.full(len(rows), np.nan)
+
+    def bounds(self) -> tuple[float, float]:
+        return 0.0, 0.0
 
 
 def _signals_of(resolved: ResolvedVenue, params: Params, text: TextScores | int | None) -> list[Signal]:

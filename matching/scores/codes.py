@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import logging
 import os
 import tempfile
 import weakref
@@ -10,7 +12,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from matching.errors import StorageError
+
 __all__ = ["STEP", "UNKNOWN", "CodeFile", "decoded", "encoded"]
+
+log = logging.getLogger(__name__)
 
 Codes = NDArray[np.uint16]
 
@@ -47,8 +53,8 @@ class CodeFile:
 
     Raises
     ------
-    OSError
-        The folder does not exist or has too little room; nothing is left behind.
+    StorageError
+        ``storage-error``: the folder does not exist, is closed or has too little room; nothing is left behind.
 
     Notes
     -----
@@ -57,29 +63,62 @@ class CodeFile:
     """
 
     def __init__(self, shape: tuple[int, int], folder: Path | None = None) -> None:
-        self.shape = shape
-        handle, name = tempfile.mkstemp(prefix="revmatch-", suffix=".u16", dir=folder)
+        self.shape, self._folder = shape, folder
+        try:
+            handle, name = tempfile.mkstemp(prefix="revmatch-", suffix=".u16", dir=folder)
+        except OSError as error:
+            raise self._no_room(error) from error
         self.path = Path(name)
         self._remove = weakref.finalize(self, _close, handle, name)
         self._handle = handle
         try:
-            size = 2 * shape[0] * shape[1]
-            if hasattr(os, "posix_fallocate"):
-                os.posix_fallocate(handle, 0, size)  # no room is said now and not by a crash later
-            else:
-                os.truncate(handle, size)
+            _reserve(handle, self.bytes)  # no room is said now and not by a crash later
             self.codes: Codes = np.memmap(name, dtype=np.uint16, mode="r", shape=shape)
-        except OSError:
+        except OSError as error:
             self._remove()
-            raise
+            raise self._no_room(error) from error
+
+    @property
+    def bytes(self) -> int:
+        """Size of the file."""
+        return 2 * self.shape[0] * self.shape[1]
+
+    def _no_room(self, error: OSError) -> StorageError:
+        # the path is the operator's to know; the message may reach whoever asked for a plan
+        log.error("no file of %d bytes in %s: %s", self.bytes, self._folder or "the temporary folder", error)
+        where = "the temporary folder (TMPDIR)" if self._folder is None else f"the folder {self._folder.name}"
+        return StorageError(
+            f"affinities of {self.shape[0]} submissions x {self.shape[1]} reviewers take {self.bytes / 1e6:.0f} MB in "
+            f"{where}: {error.strerror or error}",
+            bytes=self.bytes,
+        )
+
+    def discard(self) -> None:
+        """Remove the file now; nobody may be writing or read afterwards."""
+        self._remove()
 
     def write(self, row: int, codes: Codes) -> None:
-        """One row. Threads may write different rows at the same time."""
+        """One row. Threads may write different rows at the same time. Raises StorageError as making the file does."""
         data = memoryview(np.ascontiguousarray(codes).tobytes())
         at = 2 * row * self.shape[1]
         while data.nbytes:
-            done = os.pwrite(self._handle, data, at)
+            try:
+                done = os.pwrite(self._handle, data, at)
+            except OSError as error:  # other threads may be writing: the file goes with its last user
+                raise self._no_room(error) from error
             data, at = data[done:], at + done
+
+
+def _reserve(handle: int, size: int) -> None:
+    """Make a file of a size whose room is promised, where the file system can promise any."""
+    if hasattr(os, "posix_fallocate"):
+        try:
+            os.posix_fallocate(handle, 0, size)
+            return
+        except OSError as error:
+            if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS):
+                raise
+    os.truncate(handle, size)
 
 
 def _close(handle: int, name: str) -> None:

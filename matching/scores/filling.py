@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import closing
-from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
@@ -20,7 +19,7 @@ from matching.types import FloatArray, IntArray
 from matching.vectors.base import TextModel
 from matching.vectors.threads import cores
 
-__all__ = ["Filling"]
+__all__ = ["Filling", "fits_a_matrix"]
 
 ROWS = 64  # submissions swept at once
 MATRIX_PAIRS = 25_000_000  # up to here affinities are a float32 matrix, 100 MB
@@ -30,6 +29,11 @@ CHECKED_ROWS, CHECKED_COLUMNS = 16, 256  # pairs from which the rounding of a sw
 SAFETY = 4.0  # times the largest rounding error seen
 
 Result = TypeVar("Result")
+
+
+def fits_a_matrix(shape: tuple[int, int]) -> bool:
+    """Whether affinities of so many pairs are kept in memory."""
+    return shape[0] * shape[1] <= MATRIX_PAIRS
 
 
 class Filling:
@@ -42,6 +46,7 @@ class Filling:
         right: ReviewerSide,
         wanted: Sequence[str],
         texts: ReviewerTexts,
+        stored: StoredAffinity,
         runner: Executor,
         tell: Callable[[float], None],
     ) -> None:
@@ -53,14 +58,14 @@ class Filling:
         self._columns = np.asarray(sorted(range(self._shape[1]), key=lambda col: _key(texts, col)), int)
         self._place = np.empty_like(self._columns)
         self._place[self._columns] = np.arange(self._columns.size)
-        self._exact = self._shape[0] * self._shape[1] <= MATRIX_PAIRS
+        self._stored, self._exact = stored, stored.exact
         self._sweep = Sweep(model.groups, left, right, self._columns, np.float64 if self._exact else np.float32)
         self._some = np.zeros(self._shape[1], dtype=np.bool_)  # columns that some group knows, as they are swept
         for group, columns in zip(model.groups, self._sweep.columns):
             self._some[columns] |= bool(group.comparisons)
 
-    def run(self, folder: Path | None) -> tuple[Constants, StoredAffinity, float]:
-        """Constants, affinities, and the rounding errors of a sweep in single precision."""
+    def run(self) -> tuple[Constants, float]:
+        """Fill the affinities; the constants, and the rounding errors of a sweep in single precision."""
         keep = self._rows.size * self._shape[1] <= KEPT_PAIRS
         count = self._rows.size if keep else min(self._rows.size, max(SAMPLED_ROWS, KEPT_PAIRS // self._shape[1]))
         sample = np.linspace(0, max(0, self._rows.size - 1), count).astype(np.int64)
@@ -78,7 +83,18 @@ class Filling:
                     kept.append(pooled)
         constants = moments.constants()
         factors = constants.factors(self._model.groups)
-        stored = StoredAffinity(self._shape, self._exact, folder)
+        self._fill(constants, factors, zip(_cut(chosen), kept) if keep else None, done / max(whole, 1))
+        return constants, 0.0 if self._exact else self._rounding(constants, factors)
+
+    def _fill(
+        self,
+        constants: Constants,
+        factors: FloatArray,
+        kept: Iterable[tuple[IntArray, list[list[NDArray[np.floating]]]]] | None,
+        done: float,
+    ) -> None:
+        """Every row, from the pooled similarities that were kept or from new ones; `done` is the share done before."""
+        stored = self._stored
 
         def finish(rows: IntArray, pooled: list[list[NDArray[np.floating]]]) -> NDArray[np.floating]:
             affinity = self._affinity(constants, factors, rows, pooled)
@@ -86,24 +102,26 @@ class Filling:
                 stored.put(row, line)
             return affinity
 
-        if keep:
-            for rows, pooled in zip(_cut(chosen), kept):
+        if kept is not None:
+            for rows, pooled in kept:
                 stored.count(finish(rows, pooled))
+                self._tell(1.0)
         else:
+            left = 1.0 - done
+            filled = 0
             with closing(self._each(lambda rows: finish(rows, self._centred(rows)), _cut(self._rows))) as lines:
                 for rows, affinity in lines:
                     stored.count(affinity)
-                    done += rows.size
-                    self._tell(done / whole)
-        self._unscored(stored)
-        return constants, stored, 0.0 if self._exact else self._rounding(constants, factors)
+                    filled += rows.size
+                    self._tell(done + left * filled / self._rows.size)
+        self._unscored()
 
-    def _unscored(self, stored: StoredAffinity) -> None:
+    def _unscored(self) -> None:
         """Rows of which nothing is known. A matrix holds NaN from the start."""
         if not self._exact:
             nothing = np.full(self._shape[1], np.nan, dtype=np.float32)
             for row in np.setdiff1d(np.arange(self._shape[0]), self._rows).tolist():
-                stored.put(row, nothing)
+                self._stored.put(row, nothing)
 
     def _each(
         self, work: Callable[[IntArray], Result], blocks: Sequence[IntArray]

@@ -53,6 +53,11 @@ class StoredAffinity:
         else:
             self.file.write(row, encoded(affinity))
 
+    def discard(self) -> None:
+        """Give up: a file is removed now, whoever may still hold on to this."""
+        if self.file is not None:
+            self.file.discard()
+
     def block(self, rows: slice, cols: slice) -> NDArray[np.float32]:
         """Read-only or fresh."""
         if self.file is None:

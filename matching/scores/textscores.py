@@ -25,7 +25,7 @@ from matching.profiles.text import Document, submission_text
 from matching.scores.base import ScoreOperator
 from matching.scores.codes import STEP
 from matching.scores.documents import ReviewerTexts, reviewer_texts
-from matching.scores.filling import Filling
+from matching.scores.filling import Filling, fits_a_matrix
 from matching.scores.sides import ReviewerSide, SubmissionSide, pooled_pairs, similarities
 from matching.scores.standard import GRID, Constants, combined
 from matching.scores.stored import StoredAffinity
@@ -134,8 +134,8 @@ class TextScores(ScoreOperator):
         ------
         MissingExtraError, InvalidFileError
             The vectoriser's weights are missing or not usable.
-        OSError
-            The folder has too little room.
+        StorageError
+            ``storage-error``: the folder is missing or has too little room.
         """
         tell = progress or (lambda share: None)
         clock, stages = perf_counter(), {}
@@ -145,34 +145,29 @@ class TextScores(ScoreOperator):
             now = perf_counter()
             stages[stage], clock = now - clock, now
 
-        texts = reviewer_texts(reviewers, half_life, this_year, lambda: tell(0.0))
-        wanted = tuple(map(submission_text, submissions))
-        tell(0.0)
-        finished("documents")
-        model = (vectorizer or LexicalVectorizer()).fit([document.text for document in texts.documents], wanted)
-        finished("vectors")
-        left = SubmissionSide(
-            tuple(comparison.submissions for comparison in model.comparisons),
-            tuple(group.known_submissions for group in model.groups),
-            np.zeros((len(model.comparisons), len(wanted))),
-        )
-        as_encoded = [
-            Encoded(
-                tuple(comparison.documents for comparison in group.comparisons),
-                tuple(comparison.offset for comparison in group.comparisons),
-                group.known_documents,
-            )
-            for group in model.groups
-        ]
-        right = ReviewerSide.of(texts, as_encoded)
-        with ExitStack() as stack:
-            stack.enter_context(one_blas_thread())
-            runner = executor or stack.enter_context(ThreadPoolExecutor(cores()))
-            filling = Filling(model, left, right, wanted, texts, runner, lambda share: tell(0.5 + 0.5 * share))
-            finished("layout")
-            constants, stored, rounding = filling.run(folder)
+        shape = len(submissions), len(reviewers)
+        stored = StoredAffinity(shape, fits_a_matrix(shape), folder)  # first, so that no room is said before the work
+        try:
+            texts = reviewer_texts(reviewers, half_life, this_year, lambda: tell(0.0))
+            wanted = tuple(map(submission_text, submissions))
+            tell(0.0)
+            finished("documents")
+            model = (vectorizer or LexicalVectorizer()).fit([document.text for document in texts.documents], wanted)
+            finished("vectors")
+            left, right = _sides(model, texts, len(wanted))
+            with ExitStack() as stack:
+                stack.enter_context(one_blas_thread())
+                runner = executor or stack.enter_context(ThreadPoolExecutor(cores()))
+                filling = Filling(
+                    model, left, right, wanted, texts, stored, runner, lambda share: tell(0.5 + 0.5 * share)
+                )
+                finished("layout")
+                constants, rounding = filling.run()
+        except BaseException:
+            stored.discard()  # an exception holds on to everything it passed through, for who knows how long
+            raise
         finished("pairs")
-        log.info("text affinity of %d x %d pairs: %s", *stored.shape, stages)
+        log.info("text affinity of %d x %d pairs: %s", *shape, stages)
         tolerance = 0.0 if stored.exact else STEP / 2 + 0.5 / GRID + rounding
         settings = (half_life, this_year)
         return cls(texts, wanted, model, constants, ((left,), (right,)), stored, tolerance, settings, stages)
@@ -332,6 +327,24 @@ class TextScores(ScoreOperator):
 
     def _affinity(self, pooled: FloatArray, shifts: FloatArray) -> FloatArray:
         return combined(self.constants, self._factors, pooled, shifts)
+
+
+def _sides(model: TextModel, texts: ReviewerTexts, n_submissions: int) -> tuple[SubmissionSide, ReviewerSide]:
+    """What the model makes of the texts it was fitted on, laid out for comparing."""
+    left = SubmissionSide(
+        tuple(comparison.submissions for comparison in model.comparisons),
+        tuple(group.known_submissions for group in model.groups),
+        np.zeros((len(model.comparisons), n_submissions)),
+    )
+    as_encoded = [
+        Encoded(
+            tuple(comparison.documents for comparison in group.comparisons),
+            tuple(comparison.offset for comparison in group.comparisons),
+            group.known_documents,
+        )
+        for group in model.groups
+    ]
+    return left, ReviewerSide.of(texts, as_encoded)
 
 
 def _rows_of(side: SubmissionSide) -> int:

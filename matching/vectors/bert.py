@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,12 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matching.errors import InvalidFileError
+from matching.vectors.model_json import read_object
 from matching.vectors.safetensors import Tensors
 
 __all__ = ["BertEncoder", "BertShape"]
 
 Single = NDArray[np.float32]
 
+FAULTS_SHOWN = 5
 ROWS = 32  # tokens a step of the element-wise parts: what they work on stays in the processor's cache
 
 
@@ -52,18 +53,14 @@ class BertShape:
         InvalidFileError
             ``invalid-file``: no such file, or a model that is not of this family; every reason is named.
         """
-        try:
-            config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise InvalidFileError(f"config.json of the model folder cannot be read: {error}") from error
-        if not isinstance(config, dict):
-            raise InvalidFileError("config.json of the model folder is not a JSON object")
+        config = read_object(folder / "config.json")
         faults = []
         for name, wanted in (("model_type", "bert"), ("position_embedding_type", "absolute")):
             if config.get(name, wanted) != wanted:
                 faults.append(f"{name} is {config[name]!r}, only {wanted!r} can be computed here")
-        if config.get("hidden_act", "gelu") not in ACTIVATIONS:
-            faults.append(f"hidden_act is {config['hidden_act']!r}, known: {', '.join(sorted(ACTIVATIONS))}")
+        activation = config.get("hidden_act", "gelu")
+        if not isinstance(activation, str) or activation not in ACTIVATIONS:
+            faults.append(f"hidden_act is {activation!r}, known: {', '.join(sorted(ACTIVATIONS))}")
         sizes: list[int] = []
         for name in ("hidden_size", "num_hidden_layers", "num_attention_heads", "max_position_embeddings"):
             size = config.get(name)
@@ -72,14 +69,14 @@ class BertShape:
                 size = 1
             sizes.append(size)
         epsilon = config.get("layer_norm_eps", 1e-12)
-        if not isinstance(epsilon, int | float) or not 0 <= epsilon < 1:
+        if not isinstance(epsilon, int | float) or isinstance(epsilon, bool) or not 0 <= epsilon < 1:
             faults.append("layer_norm_eps must be a number of at least 0 and below 1")
         if sizes[0] % sizes[2]:
             faults.append("hidden_size must be a multiple of num_attention_heads")
         if faults:
             raise InvalidFileError(f"config.json of the model folder: {'; '.join(faults)}")
         width, layers, heads, positions = sizes
-        return cls(width, layers, heads, positions, config.get("hidden_act", "gelu"), float(epsilon))
+        return cls(width, layers, heads, positions, activation, float(epsilon))
 
 
 class BertEncoder:
@@ -115,13 +112,13 @@ class BertEncoder:
         tensors = Tensors(folder / "model.safetensors")
         # heads for training lie beside the encoder, whose tensors then have a prefix
         prefix = "bert." if "bert.embeddings.word_embeddings.weight" in tensors else ""
+        _check_shapes(tensors, prefix, self.shape)
         take = _Taker(tensors, prefix)
-        width = self.shape.width
-        self._words = take("embeddings.word_embeddings.weight", None, width)
         # a sentence is one segment, so the embedding of segment 0 is part of every position's
-        segment = take("embeddings.token_type_embeddings.weight", None, width)[0]
-        self._places = take("embeddings.position_embeddings.weight", self.shape.positions, width) + segment
-        self._norm = take.norm("embeddings.LayerNorm", width)
+        segment = take("embeddings.token_type_embeddings.weight")[0]
+        self._words = take("embeddings.word_embeddings.weight")
+        self._places = take("embeddings.position_embeddings.weight") + segment
+        self._norm = take.pair("embeddings.LayerNorm")
         self._layers = [_Layer(take, at, self.shape) for at in range(self.shape.layers)]
         take.complain()
         self.vocabulary = int(self._words.shape[0])
@@ -139,44 +136,90 @@ class BertEncoder:
         pieces : list of int
             As `WordPiece.encode` gives them, at most `shape.positions`, each below `vocabulary`.
         """
-        states = self._words[pieces] + self._places[: len(pieces)]
-        states = _normalised(states, *self._norm, self.shape.epsilon)
-        for layer in self._layers:
-            states = layer(states)
-        pooled = states[:1].mean(axis=0) if self._pooling == "cls" else states.mean(axis=0)
-        length = float(np.linalg.norm(pooled))
-        unit: Single = (pooled / (length or 1.0)).astype(np.float32)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # callers look at the vector
+            states = self._words[pieces] + self._places[: len(pieces)]
+            states = _normalised(states, *self._norm, self.shape.epsilon)
+            for layer in self._layers:
+                states = layer(states)
+            pooled = states[:1].mean(axis=0) if self._pooling == "cls" else states.mean(axis=0)
+            length = float(np.linalg.norm(pooled))
+            unit: Single = (pooled / (length or 1.0)).astype(np.float32)
         return unit
 
 
+def _expected(tensors: Tensors, prefix: str, shape: BertShape) -> Iterator[tuple[str, tuple[int | None, ...]]]:
+    """Name and shape of every tensor the model needs; None for a size that the file alone states."""
+
+    def dense(name: str, outputs: int | None, inputs: int | None) -> Iterator[tuple[str, tuple[int | None, ...]]]:
+        yield f"{name}.weight", (outputs, inputs)
+        yield f"{name}.bias", (outputs,)
+
+    def norm(name: str) -> Iterator[tuple[str, tuple[int | None, ...]]]:
+        yield f"{name}.weight", (width,)
+        yield f"{name}.bias", (width,)
+
+    width = shape.width
+    yield "embeddings.word_embeddings.weight", (None, width)
+    yield "embeddings.token_type_embeddings.weight", (None, width)
+    yield "embeddings.position_embeddings.weight", (shape.positions, width)
+    yield from norm("embeddings.LayerNorm")
+    for at in range(shape.layers):
+        name = f"encoder.layer.{at}"
+        for part in ("self.query", "self.key", "self.value", "output.dense"):
+            yield from dense(f"{name}.attention.{part}", width, width)
+        yield from norm(f"{name}.attention.output.LayerNorm")
+        widen = f"{prefix}{name}.intermediate.dense.weight"
+        inner = next(iter(tensors.shape_of(widen)), None) if widen in tensors else None
+        yield from dense(f"{name}.intermediate.dense", inner, width)
+        yield from dense(f"{name}.output.dense", width, inner)
+        yield from norm(f"{name}.output.LayerNorm")
+
+
+def _check_shapes(tensors: Tensors, prefix: str, shape: BertShape) -> None:
+    """Compare the weight file with config.json before anything is read or made room for."""
+    faults: list[str] = []
+    for name, wanted in _expected(tensors, prefix, shape):
+        if len(faults) > FAULTS_SHOWN:
+            break  # a file has an end, a number of layers in config.json need not
+        if prefix + name not in tensors:
+            faults.append(f"{name} is missing")
+            continue
+        found = tensors.shape_of(prefix + name)
+        if len(found) != len(wanted) or not all(
+            real == size or (size is None and real > 0) for size, real in zip(wanted, found)
+        ):
+            sizes = " x ".join("any" if size is None else str(size) for size in wanted)
+            faults.append(f"{name} has shape {' x '.join(map(str, found)) or 'of one number'}, not {sizes}")
+    if faults:
+        listed = "; ".join(faults[:FAULTS_SHOWN]) + ("; and more" if len(faults) > FAULTS_SHOWN else "")
+        raise InvalidFileError(
+            f"model.safetensors does not fit config.json (num_hidden_layers {shape.layers}, hidden_size "
+            f"{shape.width}): {listed}"
+        )
+
+
 class _Taker:
-    """Takes tensors of an expected shape and lists everything missing at once."""
+    """Takes tensors and lists all that hold something else than numbers."""
 
     def __init__(self, tensors: Tensors, prefix: str) -> None:
         self._tensors, self._prefix = tensors, prefix
         self._faults: list[str] = []
 
-    def __call__(self, name: str, *shape: int | None) -> Single:
-        stand_in = np.zeros(tuple(size or 1 for size in shape), dtype=np.float32)
-        if self._prefix + name not in self._tensors:
-            self._faults.append(f"{name} is missing")
-            return stand_in
+    def __call__(self, name: str) -> Single:
         found = self._tensors[self._prefix + name]
-        if found.ndim != len(shape) or any(size not in (None, real) for size, real in zip(shape, found.shape)):
-            self._faults.append(f"{name} has shape {found.shape}, not {shape}")
-            return stand_in
+        # a number that is none would show only at the text that needs it, perhaps after hours
+        if not np.isfinite(found).all():
+            self._faults.append(name)
         return found
 
-    def dense(self, name: str, outputs: int | None, inputs: int | None) -> tuple[Single, Single]:
-        return self(f"{name}.weight", outputs, inputs), self(f"{name}.bias", outputs)
-
-    def norm(self, name: str, width: int) -> tuple[Single, Single]:
-        return self(f"{name}.weight", width), self(f"{name}.bias", width)
+    def pair(self, name: str) -> tuple[Single, Single]:
+        """Weight and bias."""
+        return self(f"{name}.weight"), self(f"{name}.bias")
 
     def complain(self) -> None:
         if self._faults:
-            listed = "; ".join(self._faults[:5]) + ("; and more" if len(self._faults) > 5 else "")
-            raise InvalidFileError(f"model.safetensors does not fit config.json: {listed}")
+            listed = ", ".join(self._faults[:FAULTS_SHOWN]) + (" and more" if len(self._faults) > FAULTS_SHOWN else "")
+            raise InvalidFileError(f"model.safetensors is damaged: not finite are numbers in {listed}")
 
 
 class _Layer:
@@ -185,18 +228,18 @@ class _Layer:
     def __init__(self, take: _Taker, at: int, shape: BertShape) -> None:
         name, width = f"encoder.layer.{at}", shape.width
         self._heads, self._epsilon = shape.heads, shape.epsilon
-        parts = [take.dense(f"{name}.attention.self.{part}", width, width) for part in ("query", "key", "value")]
+        parts = [take.pair(f"{name}.attention.self.{part}") for part in ("query", "key", "value")]
         # one product instead of three, and the scale of the attention is in the queries from the start
         scale = np.float32((width // shape.heads) ** -0.5)
         self._project = (
             np.ascontiguousarray(np.concatenate([parts[0][0] * scale, parts[1][0], parts[2][0]]).T),
             np.concatenate([parts[0][1] * scale, parts[1][1], parts[2][1]]),
         )
-        self._gather = take.dense(f"{name}.attention.output.dense", width, width)
-        self._attention_norm = take.norm(f"{name}.attention.output.LayerNorm", width)
-        self._widen = take.dense(f"{name}.intermediate.dense", None, width)
-        self._narrow = take.dense(f"{name}.output.dense", width, None)
-        self._output_norm = take.norm(f"{name}.output.LayerNorm", width)
+        self._gather = take.pair(f"{name}.attention.output.dense")
+        self._attention_norm = take.pair(f"{name}.attention.output.LayerNorm")
+        self._widen = take.pair(f"{name}.intermediate.dense")
+        self._narrow = take.pair(f"{name}.output.dense")
+        self._output_norm = take.pair(f"{name}.output.LayerNorm")
         self._activate = ACTIVATIONS[shape.activation]
 
     def __call__(self, states: Single) -> Single:

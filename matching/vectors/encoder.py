@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from matching.errors import InvalidFileError
 from matching.types import IntArray
@@ -102,13 +101,15 @@ class EncoderVectorizer:
         """
         model = open_model(self._model_folder)
         works = {text: _work(text) for text in {*documents, *submissions}}
-        # a work is spelled as in the archive wherever it is in one, so that no submission changes another's score
-        spelled = {**_spellings(submissions, works), **_spellings(documents, works)}
-        order = sorted(spelled)  # so that no order of the texts shows in any rounding
-        vectors, known = self._encode(model, [spelled[work] for work in order])
-        where = {work: row for row, work in enumerate(order)}
-        of_documents = np.fromiter((where[works[text]] for text in documents), np.int64, len(documents))
-        of_submissions = np.fromiter((where[works[text]] for text in submissions), np.int64, len(submissions))
+        # a work is spelled as in the archive wherever it is in one, and as it stands elsewhere, so that no submission
+        # changes another's score
+        archived = _spellings(documents, works)
+        spelled = {text: archived.get(work, text) for text, work in works.items()}
+        order = sorted(set(spelled.values()))  # so that no order of the texts shows in any rounding
+        vectors, known = self._encode(model, order)
+        where = {text: row for row, text in enumerate(order)}
+        of_documents = np.fromiter((where[spelled[text]] for text in documents), np.int64, len(documents))
+        of_submissions = np.fromiter((where[spelled[text]] for text in submissions), np.int64, len(submissions))
         known_submissions, known_documents = known[of_submissions], known[of_documents]
         comparisons: tuple[Comparison, ...] = ()
         space: _EncoderSpace | None = None
@@ -116,10 +117,10 @@ class EncoderVectorizer:
             archive = np.unique(of_documents[known_documents])
             twins = np.full(len(order), -1, dtype=np.int64)
             twins[archive] = np.arange(archive.size)
-            places = {order[row]: at for at, row in enumerate(archive.tolist())}
+            places = {works[order[row]]: at for at, row in enumerate(archive.tolist())}
             space = _EncoderSpace(self, model, vectors[archive], places)
-            with threadpool_limits(self._threads, user_api="blas"):
-                vectors = smoothed(vectors, archive, twins, self._neighbours, self._share)
+            with one_blas_thread():
+                vectors = smoothed(vectors, archive, twins, self._neighbours, self._share, self._threads, self._tick)
             comparisons = (
                 Comparison(
                     "meaning",
@@ -149,6 +150,9 @@ class EncoderVectorizer:
                 "temperature": self._temperature,
             },
         }
+
+    def _tick(self) -> None:
+        self._progress(1.0)
 
     def _moved(self, vectors: Vectors, archive: Vectors, twins: IntArray) -> Vectors:
         with one_blas_thread():
@@ -194,13 +198,14 @@ class EncoderVectorizer:
         # one text a core, each with single-threaded products: twice as fast on two cores as products that are split,
         # and no vector depends on how many cores there are
         try:
-            with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(self._threads) as pool:
+            with one_blas_thread(), ThreadPoolExecutor(self._threads) as pool:
                 for start in range(0, len(wanted), STEP):
                     self._progress(start / len(wanted))
                     part = wanted[start : start + STEP]
                     for (key, _), vector in zip(part, pool.map(model.network.encode, (pieces for _, pieces in part))):
-                        if not np.isfinite(vector).all():
-                            raise InvalidFileError(f"the weights of {model.name} are damaged: a vector is not finite")
+                        if not np.isfinite(vector).all() or not vector.any():
+                            why = "has no direction" if np.isfinite(vector).all() else "is not finite"
+                            raise InvalidFileError(f"the weights of {model.name} are damaged: a vector {why}")
                         done[key] = vector
                         fresh.append(key)
                     if len(fresh) >= KEPT_EVERY:

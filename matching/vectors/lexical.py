@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -82,10 +83,12 @@ class LexicalVectorizer:
         if not known_submissions.any() or not known_documents.any():
             log.info("no words to compare: %d texts, %d words", *counts.matrix.shape)
             return TextModel((Group("lexical", (), known_submissions, known_documents),))
+        tick = None if self._progress is None else partial(self._progress, 1.0)
         with one_blas_thread():
             space = _learn(counts)
             own, theirs = counts.matrix[of_submissions], counts.matrix[of_documents]
-            left, right = space.encoded(own, _lengths(own), False), space.encoded(theirs, _lengths(theirs), True)
+            left = space.encoded(own, _lengths(own), False, tick)
+            right = space.encoded(theirs, _lengths(theirs), True, tick)
         comparisons = []
         for name, ours, those, offset in zip(space.names, left.vectors, right.vectors, right.offsets):
             if name == "words":
@@ -143,11 +146,19 @@ class _LexicalSpace:
         with one_blas_thread():
             return self.encoded(*counted(texts, self.columns), False)
 
-    def encoded(self, counts: sparse.csr_array, lengths: FloatArray, as_documents: bool) -> Encoded:
+    def encoded(
+        self,
+        counts: sparse.csr_array,
+        lengths: FloatArray,
+        as_documents: bool,
+        tick: Callable[[], None] | None = None,
+    ) -> Encoded:
         """Counts of words, and the number of all words, as vectors; a part of the texts at a time, to save memory."""
         words, language = (np.empty(counts.nnz, dtype=self.dtype) for _ in range(2))
         latent = None if self.axes is None else np.empty((counts.shape[0], self.axes.shape[1]), dtype=self.dtype)
         for start in range(0, counts.shape[0], AT_ONCE):
+            if tick is not None:
+                tick()
             texts = slice(start, min(start + AT_ONCE, counts.shape[0]))
             part, size = counts[texts], lengths[texts]
             stored = slice(counts.indptr[texts.start], counts.indptr[texts.stop])

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from matching.errors import InvalidFileError, MissingExtraError
 from matching.vectors.bert import BertEncoder
+from matching.vectors.model_json import read_json, why_unreadable
 from matching.vectors.onnx import OnnxEncoder, has_onnxruntime
 from matching.vectors.wordpiece import WordPiece
 
@@ -92,9 +93,13 @@ def open_model(folder: Path | None = None) -> SentenceModel:
     Nothing is downloaded, no code from the folder or the packages is run.
     """
     if folder is not None:
-        if not folder.is_dir():
-            raise InvalidFileError(f"there is no model folder {folder.name}")
-        return _opened(folder, folder.resolve().name, None, _state(folder))
+        try:
+            if not folder.is_dir():
+                raise InvalidFileError(f"there is no model folder {folder.name}")
+            name, state = folder.resolve().name, _state(folder)
+        except (OSError, RuntimeError) as error:  # RuntimeError: links that go round
+            raise InvalidFileError(f"the model folder {folder.name} cannot be read: {why_unreadable(error)}") from error
+        return _opened(folder, name, None, state)
     packaged = _packaged_folder()
     if packaged is None:
         raise MissingExtraError(
@@ -189,27 +194,25 @@ def _sha256(path: Path) -> str:
             while part := file.read(_READ):
                 digest.update(part)
     except OSError as error:
-        raise InvalidFileError(f"{path.name} cannot be read: {error.strerror}") from error
+        raise InvalidFileError(f"{path.name} cannot be read: {why_unreadable(error)}") from error
     return digest.hexdigest()
-
-
-def _object(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InvalidFileError(f"{path.name} of the model folder cannot be read: {error}") from error
 
 
 def _pooling(folder: Path) -> str:
     """How states of tokens become one vector, as the folder says; anything else than mean and cls is refused."""
+    described = (folder / "1_Pooling" / "config.json").is_file()
     if (folder / "modules.json").is_file():
-        modules = _object(folder / "modules.json")
-        kinds = [str(entry.get("type", "")).rpartition(".")[2] for entry in modules if isinstance(entry, dict)]
-        if strange := sorted(set(kinds) - {"Transformer", "Pooling", "Normalize"}):
+        modules = read_json(folder / "modules.json")
+        if not isinstance(modules, list):
+            raise InvalidFileError("modules.json of the model folder is not a JSON list")
+        kinds = {str(entry.get("type") if isinstance(entry, dict) else entry).rpartition(".")[2] for entry in modules}
+        if strange := sorted(kinds - {"Transformer", "Pooling", "Normalize"}):
             raise InvalidFileError(f"modules.json asks for {', '.join(strange)}, which cannot be computed here")
-    if not (folder / "1_Pooling" / "config.json").is_file():
+        if "Pooling" in kinds and not described:
+            raise InvalidFileError("modules.json asks for Pooling, and the folder has no 1_Pooling/config.json")
+    if not described:
         return "mean"
-    config = _object(folder / "1_Pooling" / "config.json")
+    config = read_json(folder / "1_Pooling" / "config.json")
     if isinstance(config, dict):
         chosen = sorted(key for key, value in config.items() if key.startswith("pooling_mode_") and value is True)
         for mode, key in (("mean", "pooling_mode_mean_tokens"), ("cls", "pooling_mode_cls_token")):
@@ -219,6 +222,6 @@ def _pooling(folder: Path) -> str:
 
 
 def _graph_positions(folder: Path) -> int:
-    config = _object(folder / "config.json") if (folder / "config.json").is_file() else {}
+    config = read_json(folder / "config.json") if (folder / "config.json").is_file() else {}
     found = config.get("max_position_embeddings") if isinstance(config, dict) else None
     return found if isinstance(found, int) and not isinstance(found, bool) else POSITIONS

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,7 +17,15 @@ Single = NDArray[np.float32]
 ROWS, COLUMNS = 256, 16384  # of a block of cosines: 16 MB
 
 
-def smoothed(vectors: Single, archive: IntArray, twins: IntArray, count: int = 10, share: float = 0.5) -> Single:
+def smoothed(
+    vectors: Single,
+    archive: IntArray,
+    twins: IntArray,
+    count: int = 10,
+    share: float = 0.5,
+    threads: int = 1,
+    tick: Callable[[], None] | None = None,
+) -> Single:
     """Unit vectors of ``x + share * weighted mean of the nearest archive vectors``, weights their cosines.
 
     Parameters
@@ -29,6 +40,11 @@ def smoothed(vectors: Single, archive: IntArray, twins: IntArray, count: int = 1
         Neighbours, [0, inf).
     share : float
         [0, inf).
+    threads : int
+        Blocks worked on at the same time, [1, inf). Changes no vector as long as products are not split themselves
+        (`matching.vectors.threads.one_blas_thread`).
+    tick : callable or None
+        Called after each block of 256 vectors; what it raises stops the work.
 
     Returns
     -------
@@ -37,25 +53,45 @@ def smoothed(vectors: Single, archive: IntArray, twins: IntArray, count: int = 1
     Notes
     -----
     Neighbours of a cosine of 0 or less count nothing. Time grows with n * m * dim, memory beyond the result with
-    a block of cosines.
+    a block of cosines for each thread.
     """
-    return moved(vectors, vectors[archive], twins, count, share)
+    return moved(vectors, vectors[archive], twins, count, share, threads, tick)
 
 
-def moved(vectors: Single, pool: Single, twins: IntArray, count: int = 10, share: float = 0.5) -> Single:
+def moved(
+    vectors: Single,
+    pool: Single,
+    twins: IntArray,
+    count: int = 10,
+    share: float = 0.5,
+    threads: int = 1,
+    tick: Callable[[], None] | None = None,
+) -> Single:
     """The same where the archive's vectors are given: `pool`, of shape (m, dim), float32."""
     if not count or not share or not len(pool):
         return vectors
     out = np.empty_like(vectors)
-    for start in range(0, len(vectors), ROWS):
+
+    def move(start: int) -> None:
         block = slice(start, min(start + ROWS, len(vectors)))
         columns, cosines = nearest(vectors[block], pool, count, twins[block])
         weights = np.maximum(cosines.astype(np.float64), 0.0)
         totals = weights.sum(axis=1, keepdims=True)
         weights /= np.where(totals > 0, totals, 1.0)
-        moved = vectors[block] + share * np.einsum("ij,ijk->ik", weights, pool[columns])
-        lengths = np.linalg.norm(moved, axis=1, keepdims=True)
-        out[block] = moved / np.where(lengths > 0, lengths, 1.0)
+        longer = vectors[block] + share * np.einsum("ij,ijk->ik", weights, pool[columns])
+        lengths = np.linalg.norm(longer, axis=1, keepdims=True)
+        out[block] = longer / np.where(lengths > 0, lengths, 1.0)
+
+    with ThreadPoolExecutor(threads) as executor:
+        blocks = [executor.submit(move, start) for start in range(0, len(vectors), ROWS)]
+        try:
+            for block in blocks:
+                block.result()
+                if tick is not None:
+                    tick()
+        finally:
+            for block in blocks:
+                block.cancel()  # those that have not begun when a tick raises
     return out
 
 

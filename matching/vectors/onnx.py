@@ -54,13 +54,13 @@ class OnnxEncoder:
         runtime: Any = import_module("onnxruntime")
         options = runtime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1  # texts are spread over the cores instead
+        self._name = path.name
         try:
             self._session = runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+            self._inputs = [entry.name for entry in self._session.get_inputs()]
+            by_rank = {len(entry.shape or ()): entry.name for entry in reversed(self._session.get_outputs())}
         except Exception as error:  # the library's own exceptions have no common root
             raise InvalidFileError(f"{path.name} cannot be used: {error}") from error
-        self._inputs = [entry.name for entry in self._session.get_inputs()]
-        outputs = self._session.get_outputs()
-        by_rank = {len(entry.shape): entry.name for entry in reversed(outputs)}
         if strange := sorted(set(self._inputs) - set(_INPUTS)):
             raise InvalidFileError(f"{path.name} wants {', '.join(strange)}; known inputs: {', '.join(_INPUTS)}")
         if not {2, 3} & set(by_rank):
@@ -73,9 +73,16 @@ class OnnxEncoder:
         """The unit vector of one text; see `BertEncoder.encode`."""
         ids = np.asarray([pieces], dtype=np.int64)
         given = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
-        states = np.asarray(self._session.run([self._output], {name: given[name] for name in self._inputs})[0])[0]
+        try:
+            found = self._session.run([self._output], {name: given[name] for name in self._inputs})[0]
+            states = np.asarray(found, dtype=np.float64)
+        except Exception as error:  # a vocabulary larger than the graph's, say
+            raise InvalidFileError(f"{self._name} cannot be used: {error}") from error
+        if states.ndim != 2 + self._of_tokens or states.shape[0] != 1 or not states.size:
+            raise InvalidFileError(f"{self._name} gives an array of shape {states.shape}, not what it announces")
+        vector = states[0]
         if self._of_tokens:
-            states = states[0] if self._pooling == "cls" else states.mean(axis=0, dtype=np.float64)
-        length = float(np.linalg.norm(states))
-        unit: NDArray[np.float32] = (states / (length or 1.0)).astype(np.float32)
+            vector = vector[0] if self._pooling == "cls" else vector.mean(axis=0)
+        length = float(np.linalg.norm(vector))
+        unit: NDArray[np.float32] = (vector / (length or 1.0)).astype(np.float32)
         return unit

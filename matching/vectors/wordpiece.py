@@ -6,7 +6,6 @@ nothing in this package should be able to reach for a network.
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
@@ -14,10 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from matching.errors import InvalidFileError
+from matching.vectors.model_json import flag, read_object, why_unreadable
 
 __all__ = ["WordPiece"]
 
 PIECES_KEPT = 1 << 17  # words whose pieces are remembered
+LONGEST_WORD = 100  # characters, where a folder says nothing
 _ASCII_WORD = re.compile(r"[0-9a-z]+|[!-/:-@\[-`{-~]")
 _BLANK = " \t\n\r"
 
@@ -35,12 +36,12 @@ class WordPiece:
         "unk", "cls" and "sep" -> piece.
     prefix : str
     longest : int
-        Characters from which a word is unknown as a whole.
+        Most characters of a word; a longer one is unknown as a whole.
 
     Raises
     ------
     InvalidFileError
-        ``invalid-file``: a special piece is not in the vocabulary.
+        ``invalid-file``: a special piece is not in the vocabulary, or a number is not a whole one of at least 0.
 
     References
     ----------
@@ -57,14 +58,20 @@ class WordPiece:
         split_chinese: bool = True,
         special: Mapping[str, str] | None = None,
         prefix: str = "##",
-        longest: int = 100,
+        longest: int = LONGEST_WORD,
     ) -> None:
         names = {"unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", **(special or {})}
         missing = sorted(piece for piece in names.values() if piece not in vocabulary)
         if missing:
             raise InvalidFileError(f"the vocabulary lacks {', '.join(missing)}")
+        odd = [number for number in vocabulary.values() if not _is_count(number)]
+        if odd:
+            raise InvalidFileError(
+                f"the vocabulary numbers a piece {odd[0]!r}; numbers are whole and at least 0 ({len(odd)} are not)"
+            )
         self._vocabulary = dict(vocabulary)
         self._prefix, self._longest = prefix, longest
+        self._longest_piece = max(map(len, vocabulary))
         self.unknown, self.first, self.last = (vocabulary[names[name]] for name in ("unk", "cls", "sep"))
         self.size = max(self._vocabulary.values()) + 1
         self._lowercase = lowercase
@@ -113,7 +120,7 @@ class WordPiece:
         out: list[int] = []
         start, prefix = 0, ""
         while start < len(word):
-            for end in range(len(word), start, -1):
+            for end in range(min(len(word), start + self._longest_piece), start, -1):
                 piece = self._vocabulary.get(prefix + word[start:end])
                 if piece is not None:
                     break
@@ -132,64 +139,70 @@ class WordPiece:
         InvalidFileError
             ``invalid-file``: neither file, not readable, or not of the BERT family.
         """
-        settings = {**_json(folder / "special_tokens_map.json"), **_json(folder / "tokenizer_config.json")}
+        settings: dict[str, Any] = {}
+        for name in ("special_tokens_map.json", "tokenizer_config.json"):
+            if (folder / name).exists():
+                settings.update(read_object(folder / name))
         special = {
             name: text
             for name in ("unk", "cls", "sep")
             if (text := _plain(settings.get(f"{name}_token"))) is not None
         }  # fmt: skip
         if (folder / "tokenizer.json").is_file():
-            return cls._of_json(_json(folder / "tokenizer.json"), special)
+            return cls._of_json(read_object(folder / "tokenizer.json"), special)
         try:
             lines = (folder / "vocab.txt").read_text(encoding="utf-8").split("\n")
         except FileNotFoundError as error:
             raise InvalidFileError("the model folder has neither tokenizer.json nor vocab.txt") from error
         except (OSError, UnicodeDecodeError) as error:
-            raise InvalidFileError(f"vocab.txt cannot be read: {error}") from error
+            raise InvalidFileError(f"vocab.txt cannot be read: {why_unreadable(error)}") from error
         if lines[-1] == "":
             lines.pop()
+        file = "tokenizer_config.json"
         return cls(
             {line.rstrip("\r"): number for number, line in enumerate(lines)},
-            lowercase=bool(settings.get("do_lower_case", True)),
-            strip_accents=settings.get("strip_accents"),
-            split_chinese=bool(settings.get("tokenize_chinese_chars", True)),
+            lowercase=bool(flag(settings, "do_lower_case", True, file)),
+            strip_accents=flag(settings, "strip_accents", None, file),
+            split_chinese=bool(flag(settings, "tokenize_chinese_chars", True, file)),
             special=special,
         )
 
     @classmethod
     def _of_json(cls, content: Mapping[str, Any], special: Mapping[str, str]) -> WordPiece:
+        file = "tokenizer.json"
         model, normalizer = content.get("model"), content.get("normalizer")
         kinds = [part.get("type") if isinstance(part, dict) else None for part in (model, normalizer)]
         if kinds != ["WordPiece", "BertNormalizer"]:
             raise InvalidFileError(
-                f"tokenizer.json describes {kinds[0]} with {kinds[1]}; only WordPiece with BertNormalizer is read here"
+                f"{file} describes {kinds[0]} with {kinds[1]}; only WordPiece with BertNormalizer is read here"
             )
         assert isinstance(model, dict) and isinstance(normalizer, dict)
         vocabulary = model.get("vocab")
-        if not isinstance(vocabulary, dict) or not all(isinstance(number, int) for number in vocabulary.values()):
-            raise InvalidFileError("tokenizer.json has no vocabulary")
+        if not isinstance(vocabulary, dict) or not vocabulary:
+            raise InvalidFileError(f"{file} has no vocabulary")
+        unknown, prefix = model.get("unk_token", "[UNK]"), model.get("continuing_subword_prefix", "##")
+        longest = model.get("max_input_chars_per_word", LONGEST_WORD)
+        faults = []
+        for name, value in (("unk_token", unknown), ("continuing_subword_prefix", prefix)):
+            if not isinstance(value, str):
+                faults.append(f"{name} must be text, not {value!r}")
+        if not _is_count(longest) or longest < 1:
+            faults.append(f"max_input_chars_per_word must be a whole number of at least 1, not {longest!r}")
+        if faults:
+            raise InvalidFileError(f"{file}: {'; '.join(faults)}")
         return cls(
             vocabulary,
-            lowercase=bool(normalizer.get("lowercase", True)),
-            strip_accents=normalizer.get("strip_accents"),
-            split_chinese=bool(normalizer.get("handle_chinese_chars", True)),
-            special={**special, "unk": str(model.get("unk_token", "[UNK]"))},
-            prefix=str(model.get("continuing_subword_prefix", "##")),
-            longest=int(model.get("max_input_chars_per_word", 100)),
+            lowercase=bool(flag(normalizer, "lowercase", True, file)),
+            strip_accents=flag(normalizer, "strip_accents", None, file),
+            split_chinese=bool(flag(normalizer, "handle_chinese_chars", True, file)),
+            special={**special, "unk": unknown},
+            prefix=prefix,
+            longest=longest,
         )
 
 
-def _json(path: Path) -> dict[str, Any]:
-    """The object in a JSON file, empty where there is no file."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError) as error:
-        raise InvalidFileError(f"{path.name} cannot be read: {error}") from error
-    if not isinstance(content, dict):
-        raise InvalidFileError(f"{path.name} is not a JSON object")
-    return content
+def _is_count(number: Any) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool) and number >= 0
 
 
 def _plain(token: Any) -> str | None:

@@ -49,10 +49,10 @@ def in_words(found: Explanation) -> str:
     lines += [f"Note: {note}." for note in found.notes]
     for pair in found.pairs:
         lines += ["", *_pair(pair, found.eligible)]
-    lines += ["", "Everybody by affinity, down to those after the last one chosen:"]
+    lines += ["", "Everybody by affinity, down to those after the last one chosen or asked about:"]
     lines += [line for standing in found.candidates for line in _standing(standing)]
     if found.not_listed:
-        lines.append(f"  and {found.not_listed} more above the last one chosen")
+        lines.append(f"  and {found.not_listed} more above the last one chosen or asked about")
     return "\n".join(lines)
 
 

@@ -16,6 +16,7 @@ from matching.params import Params
 from service.engine import engine_or_default
 from service.errors import NotFoundError
 from service.handlers.common import Page, Record, cut_page, page_start
+from service.handlers.evidence import bare, with_evidence
 from service.handlers.results import document, finished, show_alternate, show_assignment
 from service.store import plans
 from service.store.snapshot import load_snapshot
@@ -65,9 +66,10 @@ def plan_explanations(
     Returns
     -------
     items : list of dict
-        submission, reviewer, assigned, code, affinity, locked, parts, reasons, conflicts, alternate. A side is None
-        where the reason is the other side's alone; affinity is None for a pair that is neither assigned nor an
-        alternate.
+        submission, reviewer, assigned, code, affinity, locked, parts, reasons, conflicts, alternate, and what
+        `service.handlers.evidence.with_evidence` adds. A side is None where the reason is the other side's alone.
+        Evidence is looked up for those assigned and, if both are given, for the pair asked about, whatever became of
+        it.
     cursor : str or None
 
     Raises
@@ -98,7 +100,8 @@ def plan_explanations(
             items = list(teller.of_submission(paper))
         else:
             items = [item for person in people or () for item in teller.of_person(person)]
-    return cut_page(items, after, size)
+    shown, following = cut_page(items, after, size)
+    return with_evidence(services, row, facts, shown, pair=paper is not None and people is not None), following
 
 
 def plan_certificate(services: Services, plan: str) -> Record:
@@ -238,7 +241,7 @@ class _Teller:
 def _item(submission: str | None, reviewer: str | None, code: str, reasons: Sequence[str]) -> Record:
     return {
         "submission": submission, "reviewer": reviewer, "assigned": False, "code": code, "affinity": None,
-        "locked": False, "parts": [], "reasons": list(reasons), "conflicts": [], "alternate": None,
+        "locked": False, "parts": [], "reasons": list(reasons), "conflicts": [], "alternate": None, **bare(),
     }  # fmt: skip
 
 

@@ -32,6 +32,7 @@ from service.edge import (
     wants_csv,
 )
 from service.edge.replay import claim
+from service.schemas import explanations
 from service.schemas import plans as schemas
 from service.schemas.common import PageQuery, WriteQuery
 
@@ -44,6 +45,7 @@ LONGEST_WAIT = 30  # seconds a request may wait for its plan; proxies in between
 MOST_WAITING = 4  # requests of one process that wait for their plans, a quarter of the threads of `revmatch serve`
 POLL = 0.05  # seconds between two looks at a plan somebody waits for
 RETRY_AFTER = "1"  # seconds
+LATER = "5"  # seconds; evidence that is not there within the time a request waits takes a while
 COLUMNS = ("submission", "reviewer", "affinity", "locked", "reasons")
 CSV_EXAMPLE = "submission,reviewer,affinity,locked,reasons\np1,~Ada_Quell1,0.71,false,text 0.71\n"
 WAIT = {
@@ -185,14 +187,21 @@ class Explanations(MethodView):
     @operation(
         blueprint,
         "getExplanations",
-        {200: found("One page of pairs with reasons.", schemas.ExplanationPage)},
+        {200: found("One page of pairs with reasons and evidence.", explanations.ExplanationPage, headers=RETRY)},
         problems=(404, 409),
-        query=schemas.ExplanationsQuery,
+        query=explanations.ExplanationsQuery,
     )
     def get(self, plan: str, query: dict[str, Any]) -> Response:
-        """Explain the pairs of a submission, of a reviewer, or one pair: who is there, who is not, and why."""
+        """Explain the pairs of a submission, of a reviewer, or one pair: who is there, who is not, and why.
+
+        All of it is about the venue as it was stored with the plan, whatever has been uploaded since.
+        """
         sides = query.get("submission"), query.get("reviewer")
-        return listing(*handlers.plan_explanations(services(), plan, *sides, query.get("cursor"), page_size(query)))
+        items, following = handlers.plan_explanations(services(), plan, *sides, query.get("cursor"), page_size(query))
+        response = listing(items, following)
+        if any(item["evidence_state"] == "waiting" for item in items):
+            response.headers["Retry-After"] = LATER
+        return response
 
 
 @blueprint.route("/plans/<plan>/diagnosis", parameters=path_parameters("plan"))

@@ -11,24 +11,20 @@ from service.schemas.fields import Flag, Length, ListOf, Map, NestedRecord, OneO
 
 __all__ = [
     "AlternatePage",
+    "AlternateSchema",
     "AlternatesQuery",
     "AssignmentPage",
     "AssignmentsQuery",
     "CertificateSchema",
     "DiagnosisSchema",
-    "ExplanationPage",
-    "ExplanationsQuery",
     "ParamsSchema",
     "PlanPage",
     "PlanRequestSchema",
     "PlanSchema",
+    "ScorePartSchema",
 ]
 
 EXAMPLE = {"demand": 2, "load_max": 4, "weights": {"text": 1.0, "bids": 0.25}, "rng": 7}
-EXPLANATIONS = (
-    "assigned", "alternate", "conflict", "no-load", "inactive", "role", "unknown-affinity", "inactive-submission",
-    "no-demand", "full", "lower", "not-assigned", "no-plan",
-)  # fmt: skip
 STATES = ("queued", "running", "succeeded", "infeasible", "failed", "interrupted", "cancelled", "timed_out")
 SEED_MOST = 2**63 - 1
 
@@ -152,27 +148,6 @@ class AssignmentsQuery(AlternatesQuery):
     )
 
 
-class ExplanationsQuery(PageQuery):
-    """Whose reasons; at least one of the two."""
-
-    submission = Text(
-        most=1000,
-        least=1,
-        metadata={
-            "description": "Alone: its reviewers, then its alternates, then everybody who cannot review it, with the "
-            "reason."
-        },
-    )
-    reviewer = Text(
-        most=1000,
-        least=1,
-        metadata={
-            "description": "Id, alias, address, or another account of the person. Alone: the person's submissions, "
-            "alternates, and what they cannot review. With `submission`: the one pair, assigned or not."
-        },
-    )
-
-
 class ScorePartSchema(Schema):
     """One signal's share; the contributions of a pair sum to its affinity."""
 
@@ -209,48 +184,6 @@ class AlternateSchema(Schema):
 
 
 AlternatePage = page_of("AlternatePage", AlternateSchema, "By submission, then rank.")
-
-
-class ConflictReasonSchema(Schema):
-    """One conflict of a pair."""
-
-    rule = Text(required=True, metadata={"example": "affiliation"})
-    evidence = Text(required=True, metadata={"description": "One sentence with the id, address or institution."})
-    source = Text(required=True, metadata={"description": "Who declared it; empty for what was found."})
-
-
-class ExplanationSchema(Schema):
-    """Why a pair is in the plan, or why it is not."""
-
-    submission = Text(
-        required=True, allow_none=True, metadata={"description": "null where the reason is the person's alone."}
-    )
-    reviewer = Text(
-        required=True, allow_none=True, metadata={"description": "null where the reason is the submission's alone."}
-    )
-    assigned = fields.Boolean(required=True)
-    code = Text(
-        required=True,
-        validate=OneOf(EXPLANATIONS),
-        metadata={
-            "description": "`conflict`, `no-load` (load_max 0), `inactive`, `role`, `unknown-affinity` "
-            "(allow_unknown is off), `inactive-submission` and `no-demand` rule a pair out. `full`, `lower` and "
-            "`not-assigned` are lawful pairs: no load left, ranked below the alternates listed, no alternates listed."
-        },
-    )
-    affinity = Real(
-        required=True, allow_none=True, metadata={"description": "null for pairs neither assigned nor alternates."}
-    )
-    locked = fields.Boolean(required=True)
-    parts = ListOf(NestedRecord(ScorePartSchema), required=True)
-    reasons = ListOf(Text(), required=True, metadata={"description": "Sentences a chair can read."})
-    conflicts = ListOf(NestedRecord(ConflictReasonSchema), required=True)
-    alternate = NestedRecord(AlternateSchema, required=True, allow_none=True)
-
-
-ExplanationPage = page_of(
-    "ExplanationPage", ExplanationSchema, "Assigned pairs, alternates, then pairs that are ruled out."
-)
 
 
 class DiagnosisSchema(Schema):

@@ -34,6 +34,7 @@ __all__ = [
     "locks",
     "metadata",
     "plan_documents",
+    "plan_evidence",
     "plan_inputs",
     "plans",
     "reviewers",
@@ -195,6 +196,17 @@ plan_documents = Table(
     Column("plan_key", Key, ForeignKey("plans.key", ondelete="CASCADE"), primary_key=True),
     Column("name", Text, primary_key=True),  # report, certificate, diagnosis, provenance, notices, unfilled
     Column("body", Text, nullable=False),
+)
+
+plan_evidence = Table(
+    "plan_evidence",
+    metadata,
+    Column("plan_key", Key, ForeignKey("plans.key", ondelete="CASCADE"), primary_key=True),
+    Column("submission", Text, primary_key=True),
+    Column("reviewer", Text, primary_key=True),  # "" for those the submission was given
+    Column("body", LargeBinary, nullable=False),  # zlib over JSON: an explanation, or what kept it from being made
+    Column("failed", Boolean, nullable=False),
+    Column("created_at", Float, nullable=False),
 )
 
 

@@ -1,15 +1,18 @@
 """How the settings of the lexical scorer were chosen: by cross-validation over participants, one curve each.
 
-    python -m tests.benchmarks.choose_text [--versions 10]
+    python -m tests.benchmarks.choose_text [--versions 10] [--together] [--hybrid [--cache FOLDER]]
 
 Every curve changes one setting and leaves the others at the chosen point. "cv" is the loss when the value is
 chosen on the other participants (five folds, 40 draws): a curve on which it lies well above the best loss has
 no optimum worth trusting. Differences under 0.02 are noise at 29 participants. The parts are written out here
 once more, without any regard to speed, so that what the product does can be compared with something.
+With --hybrid, one more curve is the encoder's share in the hybrid scorer, by the product's own code.
 """
 
 import argparse
 import itertools
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
@@ -18,6 +21,8 @@ from sklearn.utils.extmath import randomized_svd
 from matching.profiles.text import submission_text, tokens
 from matching.scores.pooling import pool_lse, pool_mean, pool_top
 from matching.scores.text import text_affinity
+from matching.vectors import EncoderVectorizer, HybridVectorizer
+from matching.vectors.hybrid import MEANING
 from tests.benchmarks.gold import Losses, centred, load, standardised, texts_of
 
 DIMENSIONS = (50, 100, 150, 200, 300, 400)
@@ -31,6 +36,7 @@ POOLS = {
 CENTRES = (0.0, 0.25, 0.5, 0.75, 1.0)
 HALF_LIVES = (None, 8.0, 4.0, 2.0, 1.0)
 CENTROIDS = (2, 3, 5)
+SHARES = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 WORDS = ("words", "sqrt", "mean", 0.5, None)
 TOPICS = ("topics", 400, "lse 0.2", 0.5, None)
@@ -121,10 +127,19 @@ class Study:
     def curve(self, title, settings, chosen):
         """Print the loss at every value of one setting; `settings` maps its names to arguments of `ahead`."""
         ahead = {name: self.ahead(**arguments) for name, arguments in settings.items()}
+        return dict(zip(settings, self.shown(title, ahead, self.ahead(), chosen)))
+
+    def product(self, vectorizer=None):
+        """What the product's own scorer makes of the rated pairs."""
+        found = (text_affinity(entry.submissions, entry.reviewers, vectorizer=vectorizer) for entry in self.versions)
+        return np.concatenate([entry.ahead(scores.astype(float)) for entry, scores in zip(self.versions, found)])
+
+    def shown(self, title, ahead, base, chosen):
+        """Print the loss of every vector in `ahead` (name -> vector), against that of `base`; what each has wrong."""
         wrong = np.stack([self.losses.wrong(vector) for vector in ahead.values()])
         cv, share = self.losses.cross_validated(wrong)
         half = self.losses.halves(wrong)
-        base = self.losses.wrong(self.ahead())
+        base = self.losses.wrong(base)
         print(f"\n{title}  (cv {cv:.4f}, halves {half:.4f})")
         print(f"  {'':<26}{'loss':>7}{'easy':>7}{'hard':>7}{'change and 95 % interval':>27}{'chosen':>8}")
         for at, (name, vector) in enumerate(ahead.items()):
@@ -134,7 +149,7 @@ class Study:
                 f"{mark} {name!s:<26}{self.losses.loss(wrong[at]):>7.4f}{self.losses.share(vector, 1):>7.3f}"
                 f"{self.losses.share(vector, 2):>7.3f}{delta:>+9.4f} [{low:+.4f}, {high:+.4f}]{share[at]:>8.2f}"
             )
-        return dict(zip(settings, wrong))
+        return wrong
 
 
 def centroids(left, right, texts, count, temperature):
@@ -232,6 +247,15 @@ def cheaper(study):
     study.curve("cheaper routes", settings, "as chosen")
 
 
+def hybrid(study, cache):
+    """The encoder's share; the texts are encoded once."""
+    found = {
+        share: study.product(HybridVectorizer(EncoderVectorizer(cache_folder=cache), share=share))
+        for share in sorted({*SHARES, MEANING})
+    }
+    study.shown("hybrid: share of the encoder", found, found[MEANING], MEANING)
+
+
 def together(study):
     """All settings chosen at once, each on the other participants."""
     words = [changed(WORDS, centre=centre) for centre in (0.25, 0.5, 0.75)]
@@ -265,17 +289,16 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--versions", type=int, default=10)
     parser.add_argument("--together", action="store_true", help="also choose all settings at once (minutes)")
+    parser.add_argument("--hybrid", action="store_true", help="also the encoder's share (minutes without a cache)")
+    parser.add_argument("--cache", type=Path, help="folder in which a sentence encoder keeps its vectors")
     options = parser.parse_args()
     chosen = Study(load(options.versions))
-    product = np.concatenate(
-        [
-            version.ahead(text_affinity(version.submissions, version.reviewers).astype(float))
-            for version in chosen.versions
-        ]
-    )
-    here, there = (chosen.losses.loss(chosen.losses.wrong(vector)) for vector in (chosen.ahead(), product))
+    here, there = (chosen.losses.loss(chosen.losses.wrong(vector)) for vector in (chosen.ahead(), chosen.product()))
     print(f"{options.versions} versions, chosen point: loss {here:.4f}; the product's own lexical scorer {there:.4f}")
     curves(chosen)
     cheaper(chosen)
+    if options.hybrid:
+        with TemporaryDirectory() as folder:
+            hybrid(chosen, options.cache or Path(folder))
     if options.together:
         together(chosen)

@@ -2,13 +2,16 @@
 
 import json
 import math
+import shutil
 
 import numpy as np
 import pytest
 
 from matching.errors import InvalidFileError, InvalidParamsError
 from matching.evaluation import bootstrap_interval, evaluate, judge
+from matching.resources import Resources
 from tests.shared import SHARED, needs_shared
+from tests.tiny_bert import write_model
 
 HEADER = "ParticipantID\tPaper1\tPaper2\tPaper3\tExpertise1\tExpertise2\tExpertise3\n"
 TEXTS = {"graphs": "kernels on graphs", "hands": "grasping with soft robot hands", "law": "contract law and courts"}
@@ -235,3 +238,45 @@ def test_one_version_of_the_gold_standard_has_the_known_loss():
     found = evaluate(SHARED / "data" / "gold_dev" / "d_20_7", scorer="lexical")
     assert found.loss <= 0.165 and found.participants == 29 and found.pairs == 791 and not found.notices
     assert found.ci[0] < found.loss < found.ci[1] and found.easy > 0.9 and 0.6 < found.hard < 0.8
+
+
+# --- what the figures rest on --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("there", "name"), [(True, "hybrid"), (False, "lexical")])
+def test_auto_is_told_as_what_it_was(dataset, tmp_path_factory, monkeypatch, there, name, no_sockets):
+    """A figure without the name and the weights behind it cannot be compared with anything."""
+    monkeypatch.setattr("matching.scores.text.has_packaged_weights", lambda: False)
+    model = write_model(tmp_path_factory.mktemp("m") / "tiny") if there else None
+    found = evaluate(dataset, resources=Resources(encoder_model=model))
+    assert found.scorer == name and found.text["scorer"] == name
+    assert evaluate(dataset, scorer="auto", resources=Resources(encoder_model=model)).scorer == name
+    written = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert written["scorer"] == name and written["text"]["scorer"] == name
+    assert ("sha256" in written["text"].get("model", {})) == there
+
+
+def test_scores_from_elsewhere_have_no_scorer_of_ours(dataset, tmp_path_factory):
+    """Whoever reads the figures must not think that a model of this program made them."""
+    file = tmp_path_factory.mktemp("s") / "scores.json"
+    file.write_text('{"~ana": {"graphs": 1, "hands": 0}}')
+    found = evaluate(dataset, scores=file)
+    assert found.text is None and found.to_dict()["text"] is None and found.scorer == str(file)
+
+
+@pytest.mark.parametrize("lost", ["archives", "submissions.json"])
+def test_a_version_that_lost_a_part_is_told_and_not_passed_over(dataset, lost):
+    """The mean of nine versions looks like the mean of ten."""
+    target = dataset / "d_1_2" / lost
+    shutil.rmtree(target) if target.is_dir() else target.unlink()
+    found = evaluate(dataset, scorer="lexical")
+    assert set(found.per_version) == {"d_1_10"}
+    (notice,) = [entry for entry in found.notices if entry.code == "incomplete-version"]
+    assert notice.data["versions"] == ["d_1_2"] and "d_1_2" in notice.message
+
+
+def test_where_nothing_can_be_compared_the_reason_is_said(dataset):
+    """Ids of another edition, say: the names that were not found are what helps."""
+    (dataset / "evaluations.tsv").write_text(HEADER + "eve\tgraphs\tx9\tlaw\t5\t1\t1\n")
+    with pytest.raises(InvalidFileError, match=r"no participant.*no publications.*eve.*x9"):
+        evaluate(dataset, scorer="lexical")

@@ -9,8 +9,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from matching.engine import exclusions
+from matching.engine import exclusions, reasoner
 from matching.explain.exclusions import Exclusions
+from matching.explain.explanation import Reasoner
 from matching.notices import Notice
 from matching.params import Params
 from matching.plan.plan import Alternate, Assignment, AssignmentPlan, Certificate, ScorePart
@@ -56,7 +57,13 @@ class StandIn:
         self.asked: list[tuple[Venue, Params]] = []
 
     def recommend(
-        self, venue: Venue, params: Params, *, progress: Report | None = None, resources: Resources | None = None
+        self,
+        venue: Venue,
+        params: Params,
+        *,
+        progress: Report | None = None,
+        resources: Resources | None = None,
+        explain: Callable[[Reasoner], None] | None = None,
     ) -> AssignmentPlan:
         self.asked.append((venue, params))
         if progress is not None:
@@ -71,6 +78,13 @@ class StandIn:
         counts = {"reviewers": len(venue.reviewers), "submissions": len(venue.submissions)}
         return {"ready": True, "counts": counts, "items": [Notice("no-text", "p1 has no text", submissions=("p1",))]}
 
+    def reasoner(
+        self, venue: Venue, params: Params, plan: AssignmentPlan, *, resources: Resources | None = None
+    ) -> Reasoner:
+        if self.error is not None:
+            raise self.error
+        return reasoner(venue, params, plan, resources=resources)
+
     def exclusions(self, venue: Venue, params: Params) -> Exclusions:
         return exclusions(venue, params)
 
@@ -83,7 +97,13 @@ class Calling(StandIn):
         self.meanwhile = meanwhile
 
     def recommend(
-        self, venue: Venue, params: Params, *, progress: Report | None = None, resources: Resources | None = None
+        self,
+        venue: Venue,
+        params: Params,
+        *,
+        progress: Report | None = None,
+        resources: Resources | None = None,
+        explain: Callable[[Reasoner], None] | None = None,
     ) -> AssignmentPlan:
         self.meanwhile()
         if progress is not None:
@@ -95,7 +115,13 @@ class BySeed(StandIn):
     """In a worker process; what it does is the seed of the parameters."""
 
     def recommend(
-        self, venue: Venue, params: Params, *, progress: Report | None = None, resources: Resources | None = None
+        self,
+        venue: Venue,
+        params: Params,
+        *,
+        progress: Report | None = None,
+        resources: Resources | None = None,
+        explain: Callable[[Reasoner], None] | None = None,
     ) -> AssignmentPlan:
         assert progress is not None
         progress(Progress("flow", 0.1))

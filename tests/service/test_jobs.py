@@ -112,7 +112,9 @@ def test_b47_a_stop_asked_for_after_the_last_step_still_counts(store: Store) -> 
     """Whoever got 202 for a cancel is not shown "succeeded" a moment later."""
 
     class Silent(Calling):
-        def recommend(self, venue: Any, params: Any, *, progress: Any = None, resources: Any = None) -> Any:
+        def recommend(
+            self, venue: Any, params: Any, *, progress: Any = None, resources: Any = None, explain: Any = None
+        ) -> Any:
             return super().recommend(venue, params)
 
     plans: list[str] = []
@@ -120,6 +122,19 @@ def test_b47_a_stop_asked_for_after_the_last_step_still_counts(store: Store) -> 
     plans.append(start(services))
     services.jobs.run_waiting()  # type: ignore[attr-defined]
     assert state(services, plans[0]) == "cancelled"
+
+
+def test_evidence_comes_with_the_plan_and_on_request(store: Store) -> None:
+    """On either database: those assigned at once, anybody else when somebody asks."""
+    services = inline(store, None)
+    plan = start(services, demand=1, load_max=2)
+    (assigned, *rest), _ = handlers.plan_explanations(services, plan, "p1")
+    assert assigned["assigned"] and assigned["evidence_state"] == "given"
+    assert [item["evidence_state"] for item in rest] == ["on-request"]
+    other = rest[0]["reviewer"]
+    (asked,), _ = handlers.plan_explanations(services, plan, "p1", other)
+    assert asked["evidence_state"] == "given" and asked["standing"]["reviewer"] == other
+    assert handlers.plan_explanations(services, plan, "p1", other)[0] == [asked]
 
 
 def test_a_plan_that_has_ended_cannot_be_cancelled(store: Store) -> None:
@@ -137,7 +152,9 @@ def test_progress_can_be_read_while_a_plan_runs(store: Store) -> None:
     plans: list[str] = []
 
     class Reporting(StandIn):
-        def recommend(self, venue: Any, params: Any, *, progress: Any = None, resources: Any = None) -> Any:
+        def recommend(
+            self, venue: Any, params: Any, *, progress: Any = None, resources: Any = None, explain: Any = None
+        ) -> Any:
             result = super().recommend(venue, params, progress=progress)
             wait_for(lambda: handlers.get_plan(services, plans[0])["phase"] == "flow")
             seen.append(handlers.get_plan(services, plans[0]))
@@ -157,7 +174,9 @@ def test_progress_is_whole_only_when_there_is_a_result_to_read(store: Store) -> 
     plans: list[str] = []
 
     class Done(StandIn):
-        def recommend(self, venue: Any, params: Any, *, progress: Any = None, resources: Any = None) -> Any:
+        def recommend(
+            self, venue: Any, params: Any, *, progress: Any = None, resources: Any = None, explain: Any = None
+        ) -> Any:
             progress(Progress("report", 1.0))
             wait_for(lambda: handlers.get_plan(services, plans[0])["phase"] == "report")
             seen.append(handlers.get_plan(services, plans[0])["progress"])
@@ -177,7 +196,9 @@ def test_the_encoder_s_folders_are_those_of_the_worker_s_own_environment(
     seen: list[Any] = []
 
     class Noting(StandIn):
-        def recommend(self, venue: Any, params: Any, *, progress: Any = None, resources: Any = None) -> Any:
+        def recommend(
+            self, venue: Any, params: Any, *, progress: Any = None, resources: Any = None, explain: Any = None
+        ) -> Any:
             seen.append(resources)
             return super().recommend(venue, params, progress=progress)
 

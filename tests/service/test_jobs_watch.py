@@ -170,6 +170,87 @@ def test_b40_a_native_call_that_never_returns_is_stopped_from_outside(dask: Serv
     assert handlers.get_plan(dask, plans[0])["problem"]["code"] == "time-limit"
 
 
+def test_a_question_is_answered_in_the_worker_by_what_it_made_the_plan_with(tmp_path: Any) -> None:
+    """The web process asks and reads; the pair was not among those stored with the plan."""
+    services = build(Settings(database_url="sqlite:///asked.db", data_dir=tmp_path))
+    services_with(services.store, services.jobs)
+    plan = start(services, load_max=2, demand=1)
+    wait_for(ended(services, plan))
+    assert handlers.plan_explanations(services, plan, "p1")[0][0]["evidence_state"] == "given"
+    (assigned,) = handlers.plan_assignments(services, plan, "p1")[0]
+    other = {"r1": "r2", "r2": "r1"}[assigned["reviewer"]]
+
+    def answer() -> Any:
+        return handlers.plan_explanations(services, plan, "p1", other)[0][0]
+
+    wait_for(lambda: bool(answer()["evidence_state"] == "given"))
+    assert answer()["standing"]["reason"] in ("tie", "full", "elsewhere")
+    services.close()
+
+
+class Workers:
+    """A cluster of one worker in words only; futures end when the test says so."""
+
+    capacity = 1
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, list[tuple[str, str]]]] = []
+        self.killed: list[str | None] = []
+        self.over = False
+
+    def start(self) -> None:
+        pass
+
+    def submit(self, plan_id: str) -> Any:
+        raise AssertionError("no plan waits")
+
+    def ask(self, plan_id: str, questions: list[tuple[str, str]]) -> Any:
+        self.asked.append((plan_id, questions))
+        return self
+
+    def done(self) -> bool:
+        return self.over
+
+    def worker_of(self, future: Any) -> str | None:
+        return "tcp://one"
+
+    def kill_worker(self, address: str | None) -> None:
+        self.killed.append(address)
+
+
+def test_questions_wait_for_a_free_worker_and_are_asked_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A chair who presses the button again does not make the queue longer."""
+    jobs, workers = DaskJobs(store), Workers()
+    monkeypatch.setattr(jobs, "start", lambda: None)
+    monkeypatch.setattr(jobs, "_cluster", workers)
+    for _ in range(3):
+        jobs.explain("one", [("p1", "r1"), ("p1", "r1")])
+        jobs._dispatch()
+    jobs.explain("one", [("p2", "")])
+    jobs.explain("two", [("p1", "")])
+    jobs._dispatch()
+    assert workers.asked == [("one", [("p1", "r1")])]
+    workers.over = True
+    jobs._look()
+    workers.over = False
+    jobs._dispatch()
+    assert workers.asked[1:] == [("one", [("p2", "")])] and workers.killed == []
+
+
+def test_a_question_that_never_ends_costs_its_worker_the_life(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise no plan would ever run again."""
+    jobs, workers = DaskJobs(store, time_limit=0.001, grace=-1.0), Workers()
+    monkeypatch.setattr(jobs, "start", lambda: None)
+    monkeypatch.setattr(jobs, "_cluster", workers)
+    jobs.explain("one", [("p1", "r1")])
+    jobs._dispatch()
+    jobs._look()
+    assert workers.killed == ["tcp://one"]
+    jobs.explain("one", [(f"p{at}", "") for at in range(5000)])
+    jobs._dispatch()
+    assert len(workers.asked[-1][1]) == 1000  # the rest is asked again by whoever still wants it
+
+
 def test_build_gives_services_on_a_fresh_database(tmp_path: Any) -> None:
     """The one place where real things are chosen."""
     services = build(Settings(database_url="sqlite:///a.db", data_dir=tmp_path))

@@ -17,8 +17,12 @@ from sqlalchemy import Connection, func, insert, inspect, select, text
 from matching.errors import MissingExtraError
 from service.errors import SettingsError, UnavailableError
 from service.store import Store, schema
+from service.store.evidence import Finding, load_findings, store_findings
+from service.store.plans import find_plan
 from service.store.records import insert_venue
 from service.store.tables import metadata, reviewers, venues
+from tests.service import running
+from tests.service.stand_ins import StandIn
 
 
 @contextmanager
@@ -262,3 +266,23 @@ def test_urls_that_cannot_work_are_refused_without_being_repeated(url: str) -> N
     with pytest.raises(SettingsError, match="REVMATCH_DATABASE_URL") as caught:
         Store(url)
     assert "secret" not in str(caught.value)
+
+
+def test_findings_are_kept_by_question_and_replaced(store: Store) -> None:
+    """An answer that failed gives way to a better one; thousands of questions are several statements."""
+    services = running.inline(store, StandIn())
+    plan = running.start(services)
+    with store.read() as connection:
+        key = find_plan(connection, plan).key
+    questions = [(f"p{at}", "" if at % 2 else "r\u00e4") for at in range(501)]
+    found = {question: Finding({"at": at, "words": "\u6df1 \ud800"}) for at, question in enumerate(questions)}
+    store.write(lambda connection: store_findings(connection, key, found))
+    better = {questions[7]: Finding({"code": "x", "detail": "y"}, True), ("p1", "new"): Finding({})}
+    store.write(lambda connection: store_findings(connection, key, better))
+    with store.read() as connection:
+        read = load_findings(connection, key, [*questions, ("p1", "new"), ("p1", "never"), questions[0]])
+        assert load_findings(connection, key + 1, questions) == {}
+        assert load_findings(connection, key, []) == {}
+    assert {name: (entry.body, entry.failed) for name, entry in read.items()} == {
+        name: (entry.body, entry.failed) for name, entry in (found | better).items()
+    }

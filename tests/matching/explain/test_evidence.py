@@ -203,3 +203,13 @@ def test_the_order_of_a_profile_changes_no_evidence():
         for order in (works, works[::-1])
     )
     assert one.to_dict() == other.to_dict()
+
+
+def test_a_submission_without_text_is_not_blamed_on_the_reviewer():
+    """Somebody with publications has evidence; it is the other side that says nothing."""
+    venue = Venue(
+        (Reviewer("a", publications=(Publication("x", "Graph kernels"),)), Reviewer("b"), *FILLER),
+        (Submission("p1"), Submission("p2", "Kernels on graphs"), Submission("p3", "Auction design")),
+    )
+    assert evidence_of(venue, "p1", "a").confidence_words == "the submission has no text to compare"
+    assert evidence_of(venue, "p2", "b").confidence_words == "no text speaks for this reviewer"

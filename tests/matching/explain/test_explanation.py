@@ -252,3 +252,34 @@ def test_b41_an_explanation_is_strict_json_of_plain_numbers():
             for reviewer in ("r1", "r2"):
                 record = explanation(venue, params, plan, submission, reviewer).to_dict()
                 assert json.loads(json.dumps(record, allow_nan=False)) == record
+
+
+def test_a_run_hands_out_what_explains_it():
+    """Nothing is scored a second time, and the answers are those of `explanation`."""
+    venue = given(
+        people(r1=1, r2=1, r3=1), papers(p1=1, p2=1), {"r1-p1": 0.9, "r1-p2": 0.8, "r2-p2": 0.7, "r3-p1": 0.2}
+    )
+    handed = []
+    plan = recommend(venue, HAND, explain=handed.append)
+    (reasoner,) = handed
+    assert reasoner.submissions == ("p1", "p2")
+    for submission in reasoner.submissions:
+        for reviewer in (None, "r1", "r3"):
+            assert reasoner.explain(submission, reviewer) == explanation(venue, HAND, plan, submission, reviewer)
+
+
+def test_everybody_above_the_one_asked_about_is_listed():
+    """Whoever asks about number four wants to see the three before."""
+    scores = {f"r{at}-p1": 1.0 - at / 10 for at in range(9)}
+    _, found = explained(given(people(**{f"r{at}": 1 for at in range(9)}), papers(p1=1), scores), "p1", "r3")
+    assert found.pairs[-1].better == 2 and found.pairs[-1].better_reasons == {"lower": 2}
+    assert [entry.reviewer for entry in found.candidates] == [f"r{at}" for at in range(9)]
+
+
+def test_numbers_that_are_not_those_of_the_plan_are_told():
+    """Another version of a library may score otherwise; loads and prices of then must not pass for its own."""
+    venue = given(people(r1=1, r2=1), papers(p1=1), {"r1-p1": 0.9, "r2-p1": 0.1})
+    plan = recommend(venue, HAND)
+    assert explanation(venue, HAND, plan, "p1").notes == ()
+    other = replace(plan, assignments=(replace(plan.assignments[0], affinity=0.8),))
+    assert any("differ from the plan's own" in note for note in explanation(venue, HAND, other, "p1").notes)

@@ -4,7 +4,10 @@ import pytest
 
 import matching
 from matching import Author, Publication, Reviewer, Submission, Venue, readiness, recommend
+from matching.explain import readiness as readings
 from matching.formats import FIXTURES
+from matching.profiles import text as profile_text
+from matching.scores import affinity
 from tests.venues import given, papers, people
 
 
@@ -142,3 +145,20 @@ def test_the_fixtures_are_in_order(name):
     """Nothing there repeats itself or fits nobody."""
     codes = {item.code for item in recommend(matching.load_fixture(name)).notices}
     assert not codes & {"repetitive-text", "one-word-text", "no-shared-word", "nobody-fits", "stale-profile"}
+
+
+@pytest.mark.parametrize("weights", [{}, {"text": 0.0}])
+def test_readiness_reads_each_text_once(monkeypatch, weights):
+    """Reading is nearly all of its time, and a chair waits for it in a browser."""
+    venue = matching.load_fixture("icml2026")
+    read = []
+    real = profile_text.reviewer_documents
+
+    def counted(entry, *more):
+        read.append(entry.id)
+        return real(entry, *more)
+
+    for module in (readings, affinity):
+        monkeypatch.setattr(module, "reviewer_documents", counted)
+    matching.readiness(venue, matching.Params(weights=weights))
+    assert sorted(read) == sorted(entry.id for entry in venue.reviewers)

@@ -4,6 +4,7 @@ import codecs
 import csv
 import io
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -104,3 +105,60 @@ def test_openreview_files_have_the_keys_the_matcher_writes() -> None:
     }
     manifest = json.loads(write_openreview_manifest(PLAN))
     assert manifest["value"] == 0.85 and manifest["unfilled"] == {"p2": 1}
+
+
+def _paths(value: object, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+    """Every place in a JSON value of a plan whose kind is fixed; what `report`, `diagnosis` and `data` hold is free."""
+    out = [path] if path else []
+    if path and path[-1] in ("report", "diagnosis", "data", "seed", "n"):
+        return out
+    if isinstance(value, dict):
+        out += [found for key, inner in value.items() for found in _paths(inner, (*path, key))]
+    elif isinstance(value, list):
+        out += [found for at, inner in enumerate(value) for found in _paths(inner, (*path, at))]
+    return out
+
+
+WRITTEN = json.loads(write_plan_json(PLAN))
+
+
+@pytest.mark.parametrize("path", [path for path in _paths(WRITTEN) if path[-1] != "seed"], ids=str)
+def test_a_field_of_another_kind_is_named(path: tuple[str | int, ...]) -> None:
+    """Never an exception of Python's own, at whatever depth the file was edited."""
+    holder = record = json.loads(json.dumps(WRITTEN))
+    for key in path[:-1]:
+        holder = holder[key]
+    holder[path[-1]] = {"x": []} if isinstance(holder[path[-1]], list) else [[[]]]
+    with pytest.raises(InvalidFileError) as caught:
+        read_plan_json(json.dumps(record).encode())
+    assert any((issue.field or "").startswith(str(path[0])) for issue in caught.value.issues)
+
+
+def test_every_fault_of_a_plan_is_told_together() -> None:
+    """Whoever edits a plan by hand mends it in one go."""
+    record = json.loads(write_plan_json(PLAN))
+    record["assignments"][0]["affinity"] = None
+    record["certificate"]["penalty"] = "1"
+    del record["notices"][0]["code"]
+    record["notices"][0]["colour"] = "red"
+    with pytest.raises(InvalidFileError) as caught:
+        read_plan_json(json.dumps(record).encode())
+    assert {issue.field for issue in caught.value.issues} == {
+        "assignments.0.affinity", "certificate.penalty", "notices.0.code", "notices.0.colour"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "value"), [("params", 3), ("params", []), ("text", "lexical"), ("text", [1])])
+def test_a_record_of_options_that_is_none_is_refused(name: str, value: object) -> None:
+    """They are read again when a plan is explained."""
+    record = json.loads(write_plan_json(PLAN))
+    record["provenance"][name] = value
+    with pytest.raises(InvalidFileError, match=f"provenance.{name}"):
+        read_plan_json(json.dumps(record).encode())
+
+
+def test_a_plan_that_ended_without_a_bound_reads_back() -> None:
+    """At the time limit the bound is infinite, which strict JSON says as null."""
+    plan = replace(PLAN, status=Status.LIMIT_WITHOUT_PLAN, bound=float("inf"), gap=float("inf"))
+    data = write_plan_json(plan)
+    assert read_plan_json(data) == plan and write_plan_json(read_plan_json(data)) == data

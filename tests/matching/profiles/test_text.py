@@ -2,6 +2,7 @@
 
 import itertools
 
+import numpy as np
 import pytest
 
 from matching.profiles.reviewer import Publication, Reviewer
@@ -150,6 +151,18 @@ def test_publication_years_outside_reason_are_none():
     assert publication_year(Publication("a", year=2020), 2024) == 2020
     for year in (None, 1899, 2025, 2099, True, 2020.5, "2020"):
         assert publication_year(Publication("a", year=year), 2024) is None
+
+
+@pytest.mark.parametrize("year", [np.int64(2020), np.int16(2020), 2020.0, np.float64(2020)])
+def test_b27_years_out_of_tables_count(year):
+    """A column of years with one gap is a column of fractions; recency must not be dropped for it without a word."""
+    assert publication_year(Publication("a", year=year), 2024) == 2020
+
+
+@pytest.mark.parametrize("year", [np.nan, float("inf"), np.int64(3000), np.bool_(True), 10**400, [2020], b"2020", 1j])
+def test_b27_what_is_no_year_is_neutral(year):
+    """Whatever a table holds in such a cell."""
+    assert publication_year(Publication("a", year=year), 2024) is None
 
 
 def test_b27_versions_count_once_and_the_newest_with_abstract_stands_for_the_work():

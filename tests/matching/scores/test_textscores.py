@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from matching.errors import InvalidParamsError
+from matching.errors import InvalidParamsError, StorageError
 from matching.pairs import PairSet
 from matching.profiles.reviewer import Publication, Reviewer
 from matching.profiles.submission import Submission
@@ -223,10 +223,29 @@ def test_a_run_that_is_stopped_leaves_nothing(form, monkeypatch, tmp_path):
 
 
 def test_a_folder_without_room_is_an_error_at_once(monkeypatch, tmp_path):
-    """And not a crash when the disk fills up in the middle of a run."""
+    """And not a crash when the disk fills up after an hour of encoding."""
+
+    class NeverReached:
+        def fit(self, documents, submissions):
+            pytest.fail("no text may be worked on")
+
     monkeypatch.setattr("matching.scores.filling.MATRIX_PAIRS", 0)
-    with pytest.raises(OSError, match="nowhere"):
-        TextScores.fit(*drawn_venue(), folder=tmp_path / "nowhere")
+    with pytest.raises(StorageError, match="nowhere"):
+        TextScores.fit(*drawn_venue(), vectorizer=NeverReached(), folder=tmp_path / "nowhere")
+
+
+def test_a_scorer_that_fails_leaves_no_file(monkeypatch, tmp_path):
+    """The exception may be kept for long, in a log or a debugger; the gigabytes are not."""
+
+    class Failing:
+        def fit(self, documents, submissions):
+            assert list(tmp_path.iterdir())
+            raise ZeroDivisionError
+
+    monkeypatch.setattr("matching.scores.filling.MATRIX_PAIRS", 0)
+    with pytest.raises(ZeroDivisionError) as caught:
+        TextScores.fit(*drawn_venue(), vectorizer=Failing(), folder=tmp_path)
+    assert caught.value is not None and not list(tmp_path.iterdir())
 
 
 def test_a_solver_finds_the_same_pairs_in_codes_as_in_exact_scores(monkeypatch):

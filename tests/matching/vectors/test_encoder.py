@@ -242,3 +242,59 @@ def test_texts_that_come_later_are_scored_without_a_refit(folder, hybrid):
     stranger = Submission("new", "zebra graph", "a graph of a zebra")
     line = before.with_submission(stranger).block(slice(len(papers), len(papers) + 1), slice(0, len(people)))
     assert np.isfinite(line).any()
+
+
+@pytest.mark.parametrize("scorer", ["encoder", "hybrid"])
+def test_a_submission_spelled_like_another_changes_nothing_about_it(folder, scorer):
+    """Two papers whose letters are the same are two texts; only the archive says how a work is spelled."""
+    people = [
+        Reviewer(name, publications=(Publication(f"{name}1", text),))
+        for name, text in zip("abc", DOCUMENTS, strict=False)
+    ]
+    papers = [Submission("p1", "Kernels on graphs"), Submission("p2", "Soft robots grasp")]
+    twin = Submission("p3", "KERNELS, on .. graphs! ! !")
+
+    def made():
+        encoder = EncoderVectorizer(folder)
+        return encoder if scorer == "encoder" else HybridVectorizer(encoder)
+
+    alone, beside = (TextScores.fit(own, people, vectorizer=made()) for own in (papers, [*papers, twin]))
+    meaning = [fitted.model.comparisons[-1].submissions[0] for fitted in (alone, beside)]
+    np.testing.assert_allclose(*meaning, atol=1e-7)  # a product's last digit depends on how many rows it has
+    later, everyone = alone.with_submission(twin), np.arange(3)
+    # constants are of another set of pairs, so vectors are compared, not affinities
+    added, fitted = later._left[1].vectors[-1][0], beside.model.comparisons[-1].submissions[2]
+    np.testing.assert_allclose(added, fitted, atol=1e-7)
+    assert np.abs(fitted - meaning[1]).max() > 1e-3
+    assert np.isfinite(later.values(np.full(3, 2), everyone)).all()
+
+
+@pytest.mark.parametrize("threads", [2, 5])
+def test_the_number_of_threads_changes_no_bit_of_any_vector(folder, monkeypatch, threads):
+    """Nearest neighbours included: a product that is split over threads may be summed in another order."""
+    monkeypatch.setattr("matching.vectors.neighbours.ROWS", 7)
+    rng = np.random.default_rng(3)
+    texts = [" ".join(rng.choice(WORDS, size=12)) for _ in range(60)]
+    found = []
+    for count in (1, threads):
+        model = EncoderVectorizer(folder, threads=count).fit(texts[:40], texts[40:])
+        found.append([only(model).documents, only(model).submissions])
+    for one, many in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, many)
+
+
+def test_smoothing_never_lets_the_number_library_split_a_product(folder, monkeypatch):
+    """Its own threads are switched off and blocks of texts are spread instead."""
+    import threadpoolctl
+
+    seen = []
+    real = under_test.smoothed
+
+    def watched(*args, **options):
+        pools = threadpoolctl.threadpool_info()
+        seen.extend(pool["num_threads"] for pool in pools if pool["user_api"] == "blas")
+        return real(*args, **options)
+
+    monkeypatch.setattr(under_test, "smoothed", watched)
+    EncoderVectorizer(folder, threads=2).fit(DOCUMENTS, SUBMISSIONS)
+    assert seen and set(seen) == {1}
