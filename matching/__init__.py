@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from matching.resources import Resources as Resources
     from matching.scores.base import VectorScores as VectorScores
     from matching.solvers.base import Solution as Solution
+    from matching.watched import recommend_within as recommend_within
 
 _HOMES = {
     "AssignmentPlan": "matching.plan.plan",
@@ -51,6 +52,7 @@ _HOMES = {
     "load_fixture": "matching.formats.fixtures",
     "readiness": "matching.engine",
     "recommend": "matching.engine",
+    "recommend_within": "matching.watched",
 }
 
 __all__ = sorted(_HOMES)

@@ -16,33 +16,43 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from matching.constraints.conflicts import Conflicts, find_conflicts
+from matching.constraints.attributes import Attributes
+from matching.constraints.conflicts import AFFILIATION, Conflicts
 from matching.constraints.problem import AssignmentProblem
-from matching.errors import InvalidParamsError, InvalidVenueError, Issue
-from matching.explain.diagnosis import Names, capacity_of, diagnose, shortages
+from matching.constraints.rules import compile_rules
+from matching.errors import InvalidParamsError, InvalidVenueError
+from matching.explain.diagnosis import capacity_of, diagnose, shortages
 from matching.explain.evidence import parts_of_pairs
 from matching.explain.exclusions import Exclusions
 from matching.explain.explanation import Explanation, Reasoner
+from matching.explain.names import Names
 from matching.explain.pair import Explainer
 from matching.explain.readiness import Readings, address_notices, fit_notices, profile_notices, text_notices
+from matching.explain.resolves import Resolves
+from matching.explain.shadow import shadow_prices
 from matching.notices import Notice
-from matching.params import OBJECTIVES, Params
+from matching.objectives import Wish, parse_objective
+from matching.pairs import PairSet
+from matching.params import Params
 from matching.plan.alternates import rank_alternates
 from matching.plan.audit import AuditReport, require_clean
 from matching.plan.plan import Alternate, Assignment, AssignmentPlan, Certificate, plain
+from matching.plan.record import proofs_of, shortfalls_of, wish_in_words
 from matching.plan.report import report_of
-from matching.profiles.resolve import ResolvedVenue, resolve_venue
+from matching.prepared import prepare, problem_of, wishes_by_id, wishes_of_shape
+from matching.profiles.resolve import ResolvedVenue
 from matching.profiles.venue import Venue
 from matching.resources import Resources
+from matching.rules.language import parse_rules
 from matching.scores.affinity import affinity_of, signals_of, unscored_affinity
 from matching.scores.base import ScoreOperator
 from matching.scores.operator import AffinityOperator
 from matching.scores.text import AUTO, named_scorer
 from matching.solvers.base import Progress, ProgressCallback, Solution, Status
-from matching.solvers.pricing import PricingSolver
+from matching.solvers.choose import solve
 from matching.types import IntArray
 
-__all__ = ["assign", "exclusions", "explanation", "input_hash", "readiness", "reasoner", "recommend"]
+__all__ = ["assign", "exclusions", "explanation", "input_hash", "readiness", "reasoner", "recommend", "unsolved"]
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +70,11 @@ def assign(
     load_min: ArrayLike | None = None,
     conflicts: ArrayLike | None = None,
     locks: ArrayLike | None = None,
-    objective: str = "total",
+    objective: str | Mapping[str, Any] | Sequence[Any] | Wish = "total",
+    rules: Sequence[Mapping[str, Any]] = (),
+    submission_attributes: Mapping[str, Sequence[Any]] | None = None,
+    reviewer_attributes: Mapping[str, Sequence[Any]] | None = None,
+    unwanted: ArrayLike | None = None,
     rng: int | np.random.Generator = 0,
     time_limit: float | None = None,
 ) -> Solution:
@@ -82,8 +96,17 @@ def assign(
         (submission, reviewer) pairs that are never assigned, whatever the scores.
     locks : array_like of int, shape (n, 2), optional
         Pairs that are kept; they count toward demand and load.
-    objective : str
-        "total": the sum of the scores.
+    objective : str, mapping or list of those
+        What is maximised: "total" (the sum of the scores), "welfare", "maximin", "leximin", "threshold", "envy",
+        "randomised", "perturbed", "robust", "evenness"; with options ``{"name": "welfare", "alpha": 1.0}``; a list
+        stacks them in order of importance, each within the ``loss`` allowed to it. See `matching.objectives.Wish`.
+    rules : sequence of mapping
+        Rules in the language of `matching.rules.language`, such as
+        ``{"rule": "reviewers_per_submission", "reviewers": {"seniority": "senior"}, "at_least": 1}``.
+    submission_attributes, reviewer_attributes : mapping of str to sequence, optional
+        What rules speak of: attribute -> one entry a row or column, a value, a list of values or None.
+    unwanted : array_like of int, shape (n, 2), optional
+        Pairs the reviewer has said no to; lawful, and among equally good plans spread over people.
     rng : int or numpy.random.Generator
         Seed of every choice among equals; equal input and seed give the equal plan.
     time_limit : float, optional
@@ -94,7 +117,9 @@ def assign(
     Solution
         ``.status`` "optimal", "infeasible" (the fullest plan, with `unfilled` and `below_min`),
         "feasible_at_limit" or "limit_without_plan"; ``.pairs`` int64 of shape (n, 2); ``.value``, ``.bound``,
-        ``.gap`` in units of score; ``.submission_prices``, ``.reviewer_prices`` float64; ``.unfilled`` int64.
+        ``.gap`` in the unit of the first objective; ``.submission_prices``, ``.reviewer_prices`` float64;
+        ``.unfilled`` int64; ``.proofs`` one for each objective; ``.probabilities`` scipy.sparse of shape
+        (n_submissions, n_reviewers) for the randomised ones, of which ``.pairs`` is a draw.
 
     Raises
     ------
@@ -118,16 +143,40 @@ def assign(
     >>> solution.pairs.tolist(), solution.value, solution.gap
     ([[0, 0], [1, 1]], 1.3, 0.0)
     """
-    if objective not in OBJECTIVES:
-        raise InvalidParamsError(
-            issues=[Issue(f"must be one of {', '.join(OBJECTIVES)}", "unknown-objective", "objective", value=objective)]
-        )
+    wishes = parse_objective(objective)
     seed = int(rng.integers(2**63)) if isinstance(rng, np.random.Generator) else rng
     params = Params(rng=int(seed) if isinstance(seed, np.integer) else seed, time_limit=time_limit)
     problem = AssignmentProblem.of(
-        scores, demand=demand, load_max=load_max, load_min=load_min, conflicts=conflicts, locks=locks
+        scores, demand=demand, load_max=load_max, load_min=load_min, conflicts=conflicts, locks=locks,
+        unwanted=unwanted,
+    )  # fmt: skip
+    if rules or submission_attributes is not None or reviewer_attributes is not None:
+        problem = _ruled(problem, rules, submission_attributes, reviewer_attributes)
+    return _solve(problem, wishes_of_shape(wishes, problem.shape), params, None)[0]
+
+
+def _ruled(
+    problem: AssignmentProblem,
+    rules: Sequence[Mapping[str, Any]],
+    submissions: Mapping[str, Sequence[Any]] | None,
+    reviewers: Mapping[str, Sequence[Any]] | None,
+) -> AssignmentProblem:
+    """The problem with rules compiled into it."""
+    attributes = Attributes.of_columns(
+        demand=problem.demand, load_max=problem.load_max, load_min=problem.load_min,
+        submissions=submissions, reviewers=reviewers,
+    )  # fmt: skip
+    made = compile_rules(parse_rules(rules), attributes, barred=problem.barred)
+    return AssignmentProblem.of(
+        problem.scores,
+        demand=problem.demand,
+        load_max=made.load_max,
+        load_min=made.load_min,
+        conflicts=PairSet.of_table(problem.barred.table() + made.barred.table()),
+        locks=np.concatenate([problem.locked, made.locks]),
+        rules=made.bounds,
+        unwanted=problem.unwanted,
     )
-    return _solve(problem, params, None)[0]
 
 
 def recommend(
@@ -178,7 +227,7 @@ def recommend(
     tell = progress or (lambda report: None)
     begin = perf_counter()
     tell(Progress("scores", 0.0))
-    resolved, conflicts = _prepare(venue, params)
+    resolved, conflicts, bounds = prepare(venue, params)
 
     def left() -> float | None:
         return None if params.time_limit is None else params.time_limit - (perf_counter() - begin)
@@ -195,11 +244,11 @@ def recommend(
     except _OutOfTime:
         in_time, affinity = False, unscored_affinity(resolved, params)
     scored = perf_counter()
-    problem = _problem(resolved, conflicts, affinity)
+    problem = problem_of(resolved, conflicts, bounds, affinity)
     if in_time:
         rest = left()  # the limit is one for the whole run; a solver that has none left still says so in its own way
         hurried = replace(params, time_limit=None if rest is None else max(rest, LEAST_SECONDS))
-        solution, audit = _solve(problem, hurried, progress)
+        solution, audit = _solve(problem, wishes_by_id(params.wishes, resolved), hurried, progress)
     else:
         solution = _limit_without_plan(problem)
         audit = require_clean(problem, solution)
@@ -208,7 +257,7 @@ def recommend(
         notices = _notices(resolved, conflicts, affinity.summary(), Readings.of(resolved, affinity))
     else:  # no text is read after the limit
         notices = [*resolved.notices, *conflicts.notices, _limit_notice(params)]
-    plan = _plan(resolved, conflicts, affinity, problem, solution, audit, params, notices)
+    plan = _plan(resolved, conflicts, affinity, problem, solution, audit, params, notices, _resolves(params, left()))
     has_text = any(signal["name"] == "text" and signal["weight"] > 0 for signal in affinity.summary())
     provenance = {**plan.provenance, "text": dict(scorer.describe()) if has_text else None}
     seconds = {"scores": scored - begin, **solution.stages, "whole": perf_counter() - begin}
@@ -218,6 +267,28 @@ def recommend(
     if explain is not None and in_time:
         explain(Reasoner(resolved, conflicts, affinity, problem, plan))
     return plan
+
+
+def unsolved(venue: Venue, params: Params | None, why: Notice) -> AssignmentPlan:
+    """The plan of a run that was stopped before it had one: no assignments, nothing proven, nothing scored.
+
+    Parameters
+    ----------
+    why : Notice
+        What stopped it; stands among the plan's notices.
+
+    Raises
+    ------
+    InvalidVenueError, InvalidParamsError
+        As `recommend` would.
+    """
+    params = _checked(venue, params)
+    resolved, conflicts, bounds = prepare(venue, params)
+    affinity = unscored_affinity(resolved, params)
+    problem = problem_of(resolved, conflicts, bounds, affinity)
+    solution, notices = _limit_without_plan(problem), [*resolved.notices, *conflicts.notices, why]
+    audit = require_clean(problem, solution)
+    return _plan(resolved, conflicts, affinity, problem, solution, audit, params, notices, _resolves(params, 0.0))
 
 
 def explanation(
@@ -278,9 +349,9 @@ def reasoner(
     made_by = (plan.provenance.get("text") or {}).get("scorer")
     if params.scorer == AUTO and made_by is not None:
         params = replace(params, scorer=made_by)  # what "auto" was on the machine that made the plan
-    resolved, conflicts = _prepare(venue, params)
+    resolved, conflicts, bounds = prepare(venue, params)
     affinity = affinity_of(resolved, params, vectorizer=named_scorer(params.scorer, resources))
-    problem = _problem(resolved, conflicts, affinity)
+    problem = problem_of(resolved, conflicts, bounds, affinity)
     return Reasoner(resolved, conflicts, affinity, problem, plan, tuple(notes))
 
 
@@ -300,7 +371,7 @@ def readiness(venue: Venue, params: Params | None = None) -> dict[str, Any]:
         As `recommend` would.
     """
     params = _checked(venue, params)
-    resolved, conflicts = _prepare(venue, params)
+    resolved, conflicts, _bounds = prepare(venue, params)
     readings = Readings.of(resolved)
     signals = signals_of(resolved, params, readings.readable_pairs)
     problem = AssignmentProblem.of(
@@ -365,7 +436,7 @@ def exclusions(venue: Venue, params: Params | None = None) -> Exclusions:
         As `recommend` would.
     """
     params = _checked(venue, params)
-    resolved, conflicts = _prepare(venue, params)
+    resolved, conflicts, _bounds = prepare(venue, params)
     return Exclusions(resolved, conflicts, params)
 
 
@@ -395,6 +466,8 @@ def input_hash(venue: Venue, params: Params) -> str:
     for table in sorted(venue.scores, key=lambda entry: entry.name):
         rows = sorted(zip(table.submissions, table.reviewers, table.values.tolist()))
         digest.update(canonical([table.name, table.default, rows]).encode("utf-8", "surrogatepass") + b"\x1d")
+    for line in sorted(map(canonical, venue.rules)):
+        digest.update(line.encode("utf-8", "surrogatepass") + b"\n")
     rest = [venue.demand, venue.load_max, venue.load_min, dict(venue.domain_aliases), sorted(venue.free_mail)]
     wanted = {name: value for name, value in params.to_dict().items() if name != "time_limit"}
     digest.update(canonical([rest, wanted]).encode("utf-8", "surrogatepass"))
@@ -466,69 +539,27 @@ class _Blank(ScoreOperator):
         return np.zeros(len(rows))
 
 
-def _prepare(venue: Venue, params: Params) -> tuple[ResolvedVenue, Conflicts]:
-    resolved = resolve_venue(venue, params)
-    conflicts = find_conflicts(resolved, params)
-    held = resolved.locks
-    clash = conflicts.pairs.contains(held[:, 0], held[:, 1])
-    if clash.any():
-        raise InvalidVenueError(
-            issues=[
-                Issue(
-                    f"{resolved.submissions[row].id} and {resolved.reviewers[col].id} are locked and in conflict "
-                    f"({'; '.join(reason.evidence for reason in conflicts.reasons(row, col))}); "
-                    "a conflict is never lifted by a lock",
-                    "locked-conflict",
-                    source="locks",
-                    value=[resolved.submissions[row].id, resolved.reviewers[col].id],
-                )
-                for row, col in held[clash].tolist()
-            ]
-        )
-    issues = []
-    for axis, limit, records, name in (
-        (0, resolved.demand, resolved.submissions, "demand"),
-        (1, resolved.load_max, resolved.reviewers, "load_max"),
-    ):
-        count = np.bincount(held[:, axis], minlength=len(records))
-        issues += [
-            Issue(
-                f"{records[at].id} holds {count[at]} locked reviews, its {name} is {limit[at]}",
-                "too-many-locks",
-                name,
-                value=records[at].id,
-                source="locks",
-            )
-            for at in np.flatnonzero(count > limit)
-        ]
-    if issues:
-        raise InvalidVenueError(issues=issues)
-    return resolved, conflicts
-
-
-def _problem(resolved: ResolvedVenue, conflicts: Conflicts, affinity: AffinityOperator) -> AssignmentProblem:
-    return AssignmentProblem.of(
-        affinity,
-        demand=resolved.demand,
-        load_max=resolved.load_max,
-        load_min=resolved.load_min,
-        conflicts=conflicts.pairs,
-        locks=resolved.locks,
-    )
-
-
 def _solve(
-    problem: AssignmentProblem, params: Params, progress: ProgressCallback | None
+    problem: AssignmentProblem, wishes: Sequence[Wish], params: Params, progress: ProgressCallback | None
 ) -> tuple[Solution, AuditReport]:
     """The solve stage both doors share: solver, then audit; nothing unaudited leaves it."""
-    solver = PricingSolver(params.candidates)
-    solution = solver.solve(
-        problem, rng=params.rng, time_limit=params.time_limit, progress=_scaled(progress, SCORES_SHARE, 0.9)
-    )
+    solution = solve(
+        problem, wishes, candidates=params.candidates, rng=params.rng, time_limit=params.time_limit,
+        progress=_scaled(progress, SCORES_SHARE, 0.9),
+    )  # fmt: skip
     if progress is not None:
         progress(Progress("audit", 0.92, solution.value, solution.bound, solution.gap))
-    report = require_clean(problem, solution)
+    report = require_clean(problem, solution, wishes)
     return replace(solution, stages={**solution.stages, "audit": report.seconds}), report
+
+
+def _resolves(params: Params, seconds: float | None) -> Resolves:
+    """Solving again for diagnosis and shadow prices, within what is left of the time limit."""
+
+    def again(problem: AssignmentProblem, wish: Wish, limit: float) -> Solution:
+        return solve(problem, (wish,), candidates=params.candidates, rng=params.rng, time_limit=limit)
+
+    return Resolves(again, seconds)
 
 
 def _scaled(progress: ProgressCallback | None, low: float, high: float) -> ProgressCallback | None:
@@ -543,6 +574,9 @@ def _names(resolved: ResolvedVenue, conflicts: Conflicts) -> Names:
         [submission.id for submission in resolved.submissions],
         [reviewer.id for reviewer in resolved.reviewers],
         lambda row, col: [reason.evidence or reason.rule for reason in conflicts.reasons(row, col)],
+        lambda row, col: all(reason.rule == AFFILIATION for reason in conflicts.reasons(row, col)),
+        [submission.areas for submission in resolved.submissions],
+        [reviewer.areas for reviewer in resolved.reviewers],
     )
 
 
@@ -555,6 +589,7 @@ def _plan(
     audit: AuditReport,
     params: Params,
     notices: list[Notice],
+    resolves: Resolves,
 ) -> AssignmentPlan:
     names = _names(resolved, conflicts)
     signals = affinity.summary()
@@ -573,6 +608,7 @@ def _plan(
         solution.penalty,
         missing,
         audit.clean and has_plan,
+        tuple(proofs_of(problem, solution, names.submissions, names.reviewers)),
     )
     assignments = _assignments(resolved, affinity, problem, solution, with_words)
     if has_plan:
@@ -588,8 +624,11 @@ def _plan(
             names.submissions[row]: int(solution.unfilled[row]) for row in np.flatnonzero(solution.unfilled).tolist()
         },
         certificate=certificate,
-        report=report_of(problem, solution, names.submissions, names.reviewers, signals, conflicts.counts),
-        diagnosis=diagnose(problem, solution, names) if solution.status == Status.INFEASIBLE else {},
+        report={
+            **report_of(problem, solution, names.submissions, names.reviewers, signals, conflicts.counts),
+            "shadow_prices": shadow_prices(problem, solution, params.wishes[0], names, resolves),
+        },
+        diagnosis=diagnose(problem, solution, names, resolves) if solution.status == Status.INFEASIBLE else {},
         notices=tuple(notices),
         provenance={
             "seed": params.rng,
@@ -599,7 +638,29 @@ def _plan(
             "solver": dict(solution.meta),
             "rounds": solution.rounds,
         },
+        objectives=_objectives(params, solution),
+        probabilities=_probabilities(solution, names),
+        rule_shortfalls=tuple(shortfalls_of(problem, solution)),
     )
+
+
+def _objectives(params: Params, solution: Solution) -> tuple[dict[str, Any], ...]:
+    """Each objective with what was reached and proven; a plan without proofs of its own is of one, the total."""
+    if not solution.proofs:
+        facts = {"value": solution.value, "bound": solution.bound, "gap": solution.gap}
+        return ({**wish_in_words(params.wishes[0].to_dict()), **facts},)
+    return tuple(
+        {**wish_in_words(proof.wish), "value": proof.value, "bound": proof.bound, "gap": proof.gap}
+        for proof in solution.proofs
+    )
+
+
+def _probabilities(solution: Solution, names: Names) -> tuple[tuple[str, str, float], ...]:
+    if solution.probabilities is None:
+        return ()
+    table = solution.probabilities.tocoo()
+    found = zip(table.coords[0].tolist(), table.coords[1].tolist(), table.data.tolist(), strict=True)
+    return tuple(sorted((names.submissions[row], names.reviewers[col], share) for row, col, share in found))
 
 
 def _assignments(
@@ -614,13 +675,24 @@ def _assignments(
     told = parts_of_pairs(affinity, rows, cols)
     locked = set(map(tuple, problem.locked.tolist()))
     explainer = Explainer(resolved)
+    chance: Sequence[float | None] = [None] * len(rows)
+    if solution.probabilities is not None:
+        chance = np.asarray(solution.probabilities[rows, cols]).ravel().tolist()
     out = []
     for at, (row, col) in enumerate(solution.pairs.tolist()):
         parts = told[at]
         held = (row, col) in locked
         reasons = explainer.reasons(row, col, parts, held) if with_words else ()
         out.append(
-            Assignment(resolved.submissions[row].id, resolved.reviewers[col].id, float(value[at]), parts, held, reasons)
+            Assignment(
+                resolved.submissions[row].id,
+                resolved.reviewers[col].id,
+                float(value[at]),
+                parts,
+                held,
+                reasons,
+                chance[at],
+            )
         )
     return tuple(sorted(out, key=lambda entry: (entry.submission, -entry.affinity, entry.reviewer)))
 

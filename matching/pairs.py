@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 
 from matching.errors import InvalidProblemError, Issue
 from matching.types import IntArray, PairArray
@@ -86,6 +87,24 @@ class PairSet:
         np.cumsum(np.bincount(rows, minlength=shape[0]), out=self.indptr[1:])
         self.indices.setflags(write=False)
         self.indptr.setflags(write=False)
+
+    @classmethod
+    def of_table(cls, table: sparse.sparray) -> PairSet:
+        """The places stored in a sparse array; costs no more than the array itself."""
+        held = sparse.csr_array(table)
+        if not held.has_canonical_format:
+            held = held.copy()
+            held.sum_duplicates()
+        out = cls(None, held.shape)
+        out.indices = held.indices.astype(np.int32)
+        out.indptr = held.indptr.astype(np.int64)
+        out.indices.setflags(write=False)
+        out.indptr.setflags(write=False)
+        return out
+
+    def table(self) -> sparse.csr_array:
+        """The set as a sparse array, bool of shape `shape`."""
+        return sparse.csr_array((np.ones(len(self), dtype=bool), self.indices, self.indptr), shape=self.shape)
 
     def __len__(self) -> int:
         return int(self.indptr[-1])

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Any
 
 from matching.errors import InvalidParamsError, Issue
+from matching.objectives import OBJECTIVES, Wish, parse_objective
+from matching.rules import freeze_rules, parse_rules
 
 __all__ = ["OBJECTIVES", "Params"]
-
-OBJECTIVES = ("total",)
-"""Names of the objectives the engine knows."""
 
 MOST_WEIGHT = 1e6
 MOST_DEFAULT = 1e9  # also of an imported score; sums stay far inside single precision
@@ -33,8 +32,10 @@ class Params:
         Reviews a submission, [0, inf). Replaces the venue's default, not a submission's own number. Default None.
     load_max, load_min : int or None
         Reviews a reviewer, [0, inf). Replace the venue's defaults; a personal load_max above it is cut to it.
-    objective : str
-        One of OBJECTIVES. Default "total".
+    objective : str, mapping, or list of those
+        What is maximised: a name of OBJECTIVES, or a mapping with ``name``, the options of `matching.objectives.Wish`
+        and ``loss``, or a list in order of importance. Per reviewer or pair, cap and standard_error are a mapping
+        ``{"default": x, "reviewers": {id: x}, "pairs": [[submission, reviewer, x], ...]}``. Default "total".
     weights : mapping of str to float
         Signal -> weight, [0, 1e6], no unit. Signals not named keep their default (DEFAULT_WEIGHTS; imported
         tables 1). A name that is no signal of the venue is an error.
@@ -62,12 +63,15 @@ class Params:
     time_limit : float or None
         Seconds of wall time, (0, inf), one limit for scoring and solving; when it comes while texts are scored, there
         is no plan. Default None.
+    rules : sequence of mapping
+        Rules by attributes, as `matching.rules.language` describes them; they hold beside the venue's own. Default
+        none.
     """
 
     demand: int | None = None
     load_max: int | None = None
     load_min: int | None = None
-    objective: str = "total"
+    objective: Any = "total"
     weights: Mapping[str, float] = field(default_factory=dict)
     defaults: Mapping[str, float | None] = field(default_factory=dict)
     allow_unknown: bool = True
@@ -79,6 +83,7 @@ class Params:
     n_alternates: int = 3
     rng: int = 0
     time_limit: float | None = None
+    rules: Sequence[Mapping[str, Any]] = ()
 
     def __post_init__(self) -> None:
         issues: list[Issue] = []
@@ -108,8 +113,18 @@ class Params:
         if not issues and None not in (self.load_min, self.load_max) and self.load_min > self.load_max:  # type: ignore[operator]
             reason = f"load_min {self.load_min} is above load_max {self.load_max}"
             issues.append(Issue(reason, "contradiction", "load_min", value=self.load_min, source="params"))
-        if self.objective not in OBJECTIVES:
-            fault("objective", f"must be one of {', '.join(OBJECTIVES)}", self.objective)
+        try:
+            parse_objective(self.objective)
+        except InvalidParamsError as error:
+            issues += error.issues
+        else:
+            object.__setattr__(self, "objective", _kept(self.objective))
+        try:
+            parse_rules(self.rules)
+        except InvalidParamsError as error:
+            issues += error.issues
+        else:
+            object.__setattr__(self, "rules", freeze_rules(self.rules or ()))
         if not isinstance(self.scorer, str):
             fault("scorer", "must be the name of a text scorer", self.scorer)
         for name, lowest, most in (("weights", 0.0, MOST_WEIGHT), ("defaults", -MOST_DEFAULT, MOST_DEFAULT)):
@@ -123,6 +138,11 @@ class Params:
             object.__setattr__(self, name, MappingProxyType(dict(table)))
         if issues:
             raise InvalidParamsError(issues=issues)
+
+    @property
+    def wishes(self) -> tuple[Wish, ...]:
+        """The objective as a stack of wishes, defaults filled in."""
+        return parse_objective(self.objective)
 
     @classmethod
     def from_mapping(cls, options: Mapping[str, Any]) -> Params:
@@ -155,10 +175,25 @@ class Params:
 
     def to_dict(self) -> dict[str, Any]:
         """Names and values, as `from_mapping` takes them."""
-        return {
-            entry.name: dict(value) if isinstance(value := getattr(self, entry.name), Mapping) else value
-            for entry in fields(self)
-        }
+        return {entry.name: _plain(getattr(self, entry.name)) for entry in fields(self)}
+
+
+def _kept(value: Any) -> Any:
+    """A copy that nobody changes from outside: mappings read-only, lists as tuples, arrays as lists."""
+    if isinstance(value, Wish):
+        value = value.to_dict()
+    if isinstance(value, Mapping):
+        return MappingProxyType({str(key): _kept(item) for key, item in value.items()})
+    if isinstance(value, list | tuple):
+        return tuple(_kept(item) for item in value)
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def _plain(value: Any) -> Any:
+    """What JSON can write."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _is_number(value: Any) -> bool:

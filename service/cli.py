@@ -49,6 +49,9 @@ PHASES = {
     "prices": "pricing",
     "sweep": "checking every pair",
     "ties": "evening out loads",
+    "fairness": "serving the worst-off",
+    "rules": "keeping rules",
+    "rounding": "rounding",
     "audit": "auditing",
     "report": "writing reasons",
 }
@@ -139,9 +142,21 @@ def demo(seed: int, only: tuple[str, ...], scorer: str | None, model: Path | Non
     multiple=True,
     help="Weight of a signal (text, areas, bids, or an imported one).",
 )
+@click.option(
+    "--objective",
+    metavar="NAME|JSON",
+    multiple=True,
+    help='What is maximised, such as maximin or \'{"name": "welfare", "alpha": 2}\'; repeated: in order of importance.',
+)
+@click.option("--rules", "rules_file", type=READABLE, help="JSON file with a list of rules, beside rules.json.")
+@click.option(
+    "--probabilities",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write what a randomised plan was drawn from as CSV.",
+)
 @click.option("--alternates", type=click.IntRange(0), help="Alternates listed per submission.")
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of ties.")
-@click.option("--time-limit", type=float, metavar="SECONDS", help="Stop after this long.")
+@click.option("--time-limit", type=float, metavar="SECONDS", help="Stop after this long, with the best plan so far.")
 @click.option(
     "--params",
     "params_file",
@@ -158,6 +173,9 @@ def plan(
     quiet: bool,
     params_file: Path | None,
     weight: tuple[str, ...],
+    objective: tuple[str, ...],
+    rules_file: Path | None,
+    probabilities: Path | None,
     alternates: int | None,
     seed: int | None,
     model: Path | None,
@@ -166,26 +184,31 @@ def plan(
 ) -> None:
     """Plan the venue in FOLDER: a revmatch bundle or an OpenReview expertise dataset, or a zip of either.
 
-    Exit status: 0 full plan; 2 the input is not valid, nothing is written; 3 no full plan exists or none was
-    found within the limit, and what there is is written with the diagnosis; 4 the engine failed.
+    Exit status: 0 full plan; 1 stopped by Ctrl-C, nothing is written; 2 the input is not valid, nothing is written;
+    3 no full plan exists or none was found within the limit, and what there is is written with the diagnosis; 4 the
+    engine failed.
+
+    A run with --time-limit has a process of its own, which is ended 10 seconds after the limit if it hangs.
     """
     with _faults_told():
-        from matching.engine import recommend
         from matching.formats.folder import read_folder
+        from service.commands.plan import objective_of, rules_of
 
-        params = _params(params_file, weight, {"rng": seed, "n_alternates": alternates, **options})
-        for target in (out, csv_file):
-            if target is not None and not target.resolve().parent.is_dir():
-                raise click.BadParameter(f"there is no folder {target.resolve().parent}", param_hint="--out/--csv")
-        if out is not None and csv_file is not None and out.resolve() == csv_file.resolve():
-            raise click.BadParameter("names the same file as --out", param_hint="--csv")
+        named = {"rng": seed, "n_alternates": alternates, **options}
+        if objective:
+            named["objective"] = objective_of(objective)
+        if rules_file is not None:
+            named["rules"] = rules_of(rules_file)
+        params = _params(params_file, weight, named)
+        targets = {"--out": out, "--csv": csv_file, "--probabilities": probabilities}
+        _check_targets(targets)
         venue, notices = read_folder(folder)
         with _bar(hidden=quiet) as report:
-            found = recommend(venue, params, progress=report, resources=_resources(model, cache))
-        _write_plan(found, venue, out, csv_file, spreadsheet)
+            found = _recommend(params)(venue, params, progress=report, resources=_resources(model, cache))
+        _write_plan(found, venue, out, csv_file, probabilities, spreadsheet)
         if not quiet:
             _print_summary(_Console(), found, (*notices, *found.notices))
-            for target in (out, csv_file):
+            for target in targets.values():
                 if target is not None:
                     click.echo(f"written: {target}")
         if found.status not in ("optimal", "feasible_at_limit"):
@@ -242,6 +265,17 @@ def explain(
         click.echo(report(folder, plan_file, submission, reviewer, _resources(model, cache), as_json))
 
 
+def _recommend(params: Params) -> Callable[..., AssignmentPlan]:
+    """What makes the plan: this process, or where there is a limit one that can be ended from here."""
+    if params.time_limit is not None:
+        from matching.watched import recommend_within
+
+        return recommend_within
+    from matching.engine import recommend
+
+    return recommend
+
+
 def _params(params_file: Path | None, weights: tuple[str, ...], options: dict[str, Any]) -> Params:
     """Options of the file, then those of the command line over them."""
     from matching.errors import InvalidParamsError
@@ -267,15 +301,36 @@ def _params(params_file: Path | None, weights: tuple[str, ...], options: dict[st
     return Params.from_mapping(named)
 
 
+def _check_targets(targets: dict[str, Path | None]) -> None:
+    """Refuse files that cannot be written, or not both, before a long run."""
+    seen: dict[Path, str] = {}
+    for option, target in targets.items():
+        if target is None:
+            continue
+        whole = target.resolve()
+        if not whole.parent.is_dir():
+            raise click.BadParameter(f"there is no folder {whole.parent}", param_hint=option)
+        if whole in seen:
+            raise click.BadParameter(f"names the same file as {seen[whole]}", param_hint=option)
+        seen[whole] = option
+
+
 def _write_plan(
-    found: AssignmentPlan, venue: Venue, out: Path | None, csv_file: Path | None, spreadsheet: bool
+    found: AssignmentPlan,
+    venue: Venue,
+    out: Path | None,
+    csv_file: Path | None,
+    probabilities: Path | None,
+    spreadsheet: bool,
 ) -> None:
-    from matching.formats.plans import write_plan_csv, write_plan_json
+    from matching.formats.plans import write_plan_csv, write_plan_json, write_probabilities_csv
 
     if out is not None:
         _write(out, write_plan_json(found))
     if csv_file is not None:
         _write(csv_file, write_plan_csv(found, venue=venue, for_spreadsheets=spreadsheet))
+    if probabilities is not None:
+        _write(probabilities, write_probabilities_csv(found, for_spreadsheets=spreadsheet))
 
 
 def _write(target: Path, data: bytes) -> None:
@@ -420,6 +475,20 @@ def _print_pairs(console: Console, venue: Venue, found: AssignmentPlan, only: se
         console.print(table)
 
 
+def _reached(found: AssignmentPlan, proof: str) -> list[str]:
+    """What was maximised, how far, and where rules are missed."""
+    from service.commands.plan import reached, slack
+
+    if not (lines := reached(found)):
+        total = f"total affinity {found.value:.4f}, bound {found.bound:.4f}, gap {found.gap:.2g} ({proof})"
+        return [total, *map(escape, slack(found))]
+    return [
+        f"total affinity {found.report['totals']['affinity']:.4f} ({proof})",
+        *map(escape, lines),
+        *map(escape, slack(found)),
+    ]
+
+
 def _print_summary(console: Console, found: AssignmentPlan, notices: tuple[Notice, ...]) -> None:
     report = found.report
     totals, loads = report["totals"], report["loads"]
@@ -428,7 +497,7 @@ def _print_summary(console: Console, found: AssignmentPlan, notices: tuple[Notic
     lines = [
         f"[{style}]{found.status}[/]   {totals['reviews_assigned']} of {totals['reviews_needed']} reviews assigned to "
         f"{totals['submissions']} submissions by {totals['reviewers']} reviewers",
-        f"total affinity {found.value:.4f}, bound {found.bound:.4f}, gap {found.gap:.2g} ({proof})",
+        *_reached(found, proof),
         f"loads: {', '.join(f'{count} x {load}' for load, count in loads['distribution'].items())} "
         f"(reviewers x reviews), {loads['reviewers_at_their_limit']} at their limit",
     ]

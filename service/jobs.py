@@ -20,6 +20,7 @@ from service.cluster import Cluster
 from service.engine import Engine
 from service.errors import NotFoundError, UnavailableError
 from service.evidence import answer_questions
+from service.limits import Limits
 from service.process import LIVE, Process, this_process
 from service.questions import Questions
 from service.store import Store
@@ -130,7 +131,11 @@ class DaskJobs:
     time_limit : float
         Seconds of wall time after which a plan is stopped.
     grace : float
-        Seconds a plan may overrun its time limit, or go on after it was asked to stop, before its worker is killed.
+        Seconds a plan may overrun a time limit, this one or its own, or go on after it was asked to stop, before its
+        worker is killed.
+    starting : float
+        Seconds a worker may take to load a plan and its libraries; a plan's own limit counts from the engine's first
+        report, and from here where there is none.
     interval : float
         Seconds between two looks.
     lease : float
@@ -149,12 +154,13 @@ class DaskJobs:
         engine: Engine | None = None,
         time_limit: float = 3600.0,
         grace: float = 10.0,
+        starting: float = 60.0,
         interval: float = 0.5,
         lease: float = 30.0,
         stale: float = 120.0,
         folders: Mapping[str, Path] = MappingProxyType({}),
     ) -> None:
-        self._store, self._time_limit = store, time_limit
+        self._store, self._limits = store, Limits(store, time_limit, grace, starting)
         self._grace, self._interval, self._lease, self._stale = grace, interval, lease, stale
         self._cluster = Cluster(store.url, scheduler, engine, time_limit, folders)
         self._mode = "local" if scheduler is None else "cluster"
@@ -258,11 +264,12 @@ class DaskJobs:
                 del self._futures[plan_id]
         self._questions.look(self._cluster)
         self._suspects = {plan_id: since for plan_id, since in self._suspects.items() if plan_id in open_ids}
+        self._limits.keep(open_ids)
 
     def _look_at_own(self, row: Row[Any], now: float) -> None:
         future = self._futures.get(row.id)
-        if row.state == "running" and now > row.started_at + self._time_limit + self._grace:
-            self._give_up(row, "timed_out", self._limit_problem(), kill=True)
+        if row.state == "running" and (problem := self._limits.overdue(row, now)) is not None:
+            self._give_up(row, "timed_out", problem, kill=True)
         elif row.state == "running" and row.cancel_requested_at and now > row.cancel_requested_at + self._grace:
             self._give_up(row, "cancelled", None, kill=True)
         elif future is not None and future.done():
@@ -307,15 +314,6 @@ class DaskJobs:
             log.warning("plan_given_up", plan=row.id, state=state)
         if kill:
             self._cluster.kill_worker(row.worker)
-
-    def _limit_problem(self) -> dict[str, Any]:
-        return {
-            "code": "time-limit",
-            "title": "The time limit came first",
-            "detail": f"the plan was stopped after {self._time_limit:g} seconds, the limit of this server "
-            "(REVMATCH_PLAN_TIME_LIMIT)",
-            "errors": [],
-        }
 
     def _dispatch(self) -> None:
         """Hand over as many plans as there are workers.

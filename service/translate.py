@@ -64,7 +64,9 @@ REMARKS = frozenset({"role-left-out", "merged-accounts", "load-max-cut", "load-m
 ROWS = re.compile(r"(?<=['\"]) \(row -?\d+\)|(?<=twice), at rows -?\d+ and -?\d+(?=;)")
 """Places of stored records in the words of an issue: an order nobody outside knows."""
 
-PLAN_DOCUMENTS = ("report", "certificate", "diagnosis", "provenance", "notices", "unfilled")
+PLAN_DOCUMENTS = (
+    "report", "certificate", "diagnosis", "provenance", "notices", "unfilled", "probabilities", "rule_shortfalls",
+)  # fmt: skip
 """Parts of a plan that are stored as one JSON text each."""
 
 
@@ -129,6 +131,7 @@ def venue_from_snapshot(snapshot: Mapping[str, Any]) -> Venue:
         conflicts=tuple(DeclaredConflict(*row) for row in snapshot["conflicts"]),
         scores=tuple(scores),
         locks=tuple(Lock(*row) for row in snapshot["locks"]),
+        rules=tuple(snapshot.get("rules", ())),  # a venue without any has no such part
         **{name: facts[name] for name in VENUE_DEFAULTS},
     )
 
@@ -218,7 +221,7 @@ def plan_to_rows(
             "reviewer": entry["reviewer"],
             "affinity": entry["affinity"],
             "locked": entry["locked"],
-            "detail": dumps({"parts": entry["parts"], "reasons": entry["reasons"]}),
+            "detail": dumps({name: entry[name] for name in ("parts", "reasons", "probability")}),
         }
         for position, entry in enumerate(body["assignments"])
     ]
@@ -231,6 +234,7 @@ def plan_to_rows(
         "summary": dumps(_totals(body["report"], len(assignments), body["unfilled"])),
         "versions": dumps(body["provenance"].get("versions", {})),
         "input_hash": body["provenance"].get("input_hash"),
+        "objectives": dumps(body["objectives"]),
     }
     return columns, assignments, alternates, {name: dumps(body[name]) for name in PLAN_DOCUMENTS}
 
@@ -250,6 +254,7 @@ def plan_from_rows(columns: Any, pairs: Iterable[Any], documents: Mapping[str, A
     value, bound, gap = (
         math.nan if number is None else number for number in (columns.value, columns.bound, columns.gap)
     )
+    certificate = documents["certificate"]
     return AssignmentPlan(
         status=Status(columns.status),
         assignments=tuple(Assignment(row.submission, row.reviewer, row.affinity, (), row.locked) for row in pairs),
@@ -258,7 +263,7 @@ def plan_from_rows(columns: Any, pairs: Iterable[Any], documents: Mapping[str, A
         bound=bound,
         gap=gap,
         unfilled=documents["unfilled"],
-        certificate=Certificate(**documents["certificate"]),
+        certificate=Certificate(**{**certificate, "proofs": tuple(certificate.get("proofs", ()))}),
         report={},
         diagnosis={},
         notices=(),

@@ -187,7 +187,8 @@ def _run(store: Store, plan_id: str, engine: Engine | None, time_limit: float | 
         if state == "timed_out":
             problem = _limit_problem(params.time_limit)
         elif state == "infeasible":
-            problem = _infeasible_problem(plan.unfilled)
+            hard = [entry["rule"] for entry in plan.rule_shortfalls if entry.get("cost") is None]
+            problem = _infeasible_problem(plan.unfilled, hard)
     except Cancelled:
         state = "cancelled"
     except MatchingError as error:
@@ -273,10 +274,11 @@ def _limit_problem(time_limit: float | None) -> dict[str, Any]:
     }
 
 
-def _infeasible_problem(unfilled: Any) -> dict[str, Any]:
+def _infeasible_problem(unfilled: Any, rules: list[str]) -> dict[str, Any]:
     missing = sum(unfilled.values())
     full = f"{missing} reviews on {len(unfilled)} submissions cannot be filled"
-    why = full if missing else "the bounds on loads cannot all be kept"
+    bounds = f"rules ({', '.join(dict.fromkeys(rules))})" if rules else "bounds on loads"
+    why = full if missing else f"the {bounds} cannot all be kept"
     return {
         "code": "infeasible",
         "title": "No full plan exists",

@@ -66,7 +66,7 @@ def test_the_http_walk_through_goes_from_an_empty_venue_to_a_certified_plan(tmp_
             except OSError:
                 assert server.poll() is None and time.monotonic() < deadline, "the server did not come up"
                 time.sleep(0.2)
-        script = "set -e\n" + block("walk").replace(":8300", f":{port}")
+        script = "set -e\n" + (block("walk") + block("wishes")).replace(":8300", f":{port}")
         done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=90, check=False)
         assert done.returncode == 0, done.stderr
         assert '"state":"succeeded"' in done.stdout
@@ -74,6 +74,8 @@ def test_the_http_walk_through_goes_from_an_empty_venue_to_a_certified_plan(tmp_
         assert re.search(r"^p1,bo,", done.stdout, re.MULTILINE), "p1's author shares a domain with ana"
         assert re.search(r"^p2,bo,", done.stdout, re.MULTILINE)
         assert '"audited":true' in done.stdout
+        assert '"name":"two at most"' in done.stdout and '"name":"maximin"' in done.stdout
+        assert '"rule_shortfalls":[]' in done.stdout
     finally:
         server.terminate()
         output, _ = server.communicate(timeout=30)

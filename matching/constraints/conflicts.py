@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -51,7 +51,7 @@ class ConflictReason:
     rule : str
         "authorship": the reviewer is an author, by id, alias or address. "same-address": an author who is somebody
         else by id has an address of the reviewer. "affiliation": an author and the reviewer share an institution.
-        "declared", or the word a declared conflict came with.
+        "declared", or the word a declared conflict came with. The name of a rule of the chair that bars the pair.
     evidence : str
         One sentence that names the id, address, domain or institution.
     source : str
@@ -68,6 +68,17 @@ class _Trace(NamedTuple):
 
     text: str
     author: int  # position among the authors; -1 for a reviewer
+
+
+class MoreBars(Protocol):
+    """Pairs barred by something else, `matching.constraints.bars.Bars` for one."""
+
+    pairs: PairSet
+    counts: Mapping[str, int]
+
+    def reasons(self, row: int, col: int) -> Iterable[ConflictReason]:
+        """Why a pair is barred; nothing where it is not."""
+        ...
 
 
 Traces = Mapping[str, _Trace]
@@ -92,6 +103,7 @@ class Conflicts:
         "_by_reviewer",
         "_by_submission",
         "_declared",
+        "_more",
         "_resolved",
         "counts",
         "notices",
@@ -117,9 +129,29 @@ class Conflicts:
         self._authorship = authorship
         self._by_submission = by_submission
         self._by_reviewer = by_reviewer
+        self._more: tuple[MoreBars, ...] = ()
+
+    def joined(self, more: MoreBars) -> Conflicts:
+        """These conflicts and other barred pairs, whose reasons come after these."""
+        if not more.counts:
+            return self
+        counts = Counter(self.counts)
+        counts.update(more.counts)
+        out = Conflicts(
+            self._resolved,
+            PairSet.of_table(self.pairs.table() + more.pairs.table()),
+            counts,
+            self.notices,
+            self._declared,
+            self._authorship,
+            self._by_submission,
+            self._by_reviewer,
+        )
+        out._more = (*self._more, more)
+        return out
 
     def reasons(self, row: int, col: int) -> tuple[ConflictReason, ...]:
-        """Every reason for a pair: declared, authorship, affiliation; empty if it is not barred."""
+        """Every reason for a pair: declared, authorship, affiliation, rules; empty if it is not barred."""
         return tuple(dict.fromkeys(self._reasons(row, col)))
 
     def _reasons(self, row: int, col: int) -> Iterator[ConflictReason]:
@@ -134,6 +166,8 @@ class Conflicts:
             theirs, ours = self._by_submission[row], self._by_reviewer[col]
             for key in sorted(theirs.keys() & ours.keys()):
                 yield ConflictReason(AFFILIATION, _shared_in_words(submission, reviewer, key, theirs[key], ours[key]))
+        for more in self._more:
+            yield from more.reasons(row, col)
 
 
 def find_conflicts(resolved: ResolvedVenue, params: Params | None = None) -> Conflicts:

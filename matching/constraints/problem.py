@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from matching.constraints.bounds import Bound, GroupBound, PairLimit
 from matching.errors import InvalidProblemError, Issue
 from matching.pairs import PairSet
 from matching.scores.base import ScoreOperator, as_operator
@@ -73,6 +75,10 @@ class AssignmentProblem:
         Pairs that must not be assigned.
     locked : ndarray of shape (n, 2), int64
         Pairs that must be assigned; they count toward demand and load.
+    rules : tuple of Bound
+        Constraints beyond demand and loads (`matching.constraints.bounds`); they count locked pairs too.
+    unwanted : PairSet
+        Pairs the reviewer has said no to, empty for none; among equal plans they are spread over people.
     """
 
     scores: ScoreOperator
@@ -81,6 +87,8 @@ class AssignmentProblem:
     load_min: IntArray
     barred: PairSet
     locked: PairArray
+    rules: tuple[Bound, ...]
+    unwanted: PairSet
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -97,6 +105,8 @@ class AssignmentProblem:
         load_min: ArrayLike | None = None,
         conflicts: ArrayLike | PairSet | None = None,
         locks: ArrayLike | None = None,
+        rules: Sequence[Bound] = (),
+        unwanted: ArrayLike | PairSet | None = None,
     ) -> AssignmentProblem:
         """Check, convert and copy everything; `matching.assign` documents the arguments.
 
@@ -149,6 +159,18 @@ class AssignmentProblem:
                 )
                 for row in np.flatnonzero(held > limit)
             ]
+        for rule in rules:
+            inner = (
+                (rule.submissions.shape[1], rule.reviewers.shape[1]) if isinstance(rule, GroupBound) else operator.shape
+            )
+            limit = np.array(operator.shape if isinstance(rule, PairLimit) else operator.shape[:1])
+            outside = not isinstance(rule, GroupBound) and bool(((rule.pairs < 0) | (rule.pairs >= limit)).any())
+            if inner != operator.shape or outside:
+                issues.append(
+                    Issue(f"rule {rule.name} speaks of other submissions or reviewers than the scores have",
+                          "wrong-shape", "rules")
+                )  # fmt: skip
         if issues:
             raise InvalidProblemError(issues=issues)
-        return cls(operator, wanted, most, least, barred, locked)
+        tired = unwanted if isinstance(unwanted, PairSet) else PairSet(unwanted, operator.shape, "unwanted")
+        return cls(operator, wanted, most, least, barred, locked, tuple(rules), tired)

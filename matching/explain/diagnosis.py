@@ -1,38 +1,28 @@
-"""Why no full plan exists: which submissions, which people, which numbers, which setting.
+"""Why no full plan exists: which submissions, which people, which numbers, which rules, and what would help.
 
-The prices of an infeasible problem name a cut: submissions priced at minus the penalty want more than the
-people open to them can give (Hall, 1935, in the form of Ford and Fulkerson, 1956). The arithmetic is counted
-here from the problem itself, not read off the solver.
+The arithmetic is counted from the problem itself (`matching.explain.unserved`), not read off the solver; clashing
+rules and repairs are found by solving again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from matching.constraints.problem import AssignmentProblem
+from matching.explain.clash import clashing_rules
+from matching.explain.names import PEOPLE_LISTED, Names, listed, some
+from matching.explain.repairs import cheapest_repairs
+from matching.explain.resolves import Resolves, missing_in
+from matching.explain.unserved import MOST_CELLS, Shortage, short_minima, short_sets
 from matching.pairs import PairSet
 from matching.solvers.base import Solution
 from matching.types import IntArray
 
-__all__ = ["Names", "capacity_of", "diagnose", "shortages"]
+__all__ = ["capacity_of", "diagnose", "shortages"]
 
-REVIEWERS_LISTED = 50  # people named for one submission or bottleneck; the counts are always complete
-
-Reasons = Callable[[int, int], Sequence[str]]
-"""(submission row, reviewer column) -> why the pair is barred, in words."""
-
-
-@dataclass(frozen=True, slots=True)
-class Names:
-    """Outside ids in row and column order, and the words for what bars a pair."""
-
-    submissions: Sequence[str]
-    reviewers: Sequence[str]
-    reasons: Reasons
+SENTENCES = 5  # repairs told in words; the list is complete
 
 
 def capacity_of(problem: AssignmentProblem) -> dict[str, Any]:
@@ -52,10 +42,10 @@ def capacity_of(problem: AssignmentProblem) -> dict[str, Any]:
     able = limits[limits > 0]
     each = problem.demand[problem.demand > 0]
     if wanting and (each == each[0]).all():
-        what = f"{_some(wanting, 'submission')} x {_some(int(each[0]), 'review')} = {_some(needed, 'review')} needed"
+        what = f"{some(wanting, 'submission')} x {some(int(each[0]), 'review')} = {some(needed, 'review')} needed"
     else:
-        what = f"{_some(wanting, 'submission')} need {_some(needed, 'review')} in all"
-    sentence = f"{what}; {_some(able.size, 'reviewer')} can give {available}"
+        what = f"{some(wanting, 'submission')} need {some(needed, 'review')} in all"
+    sentence = f"{what}; {some(able.size, 'reviewer')} can give {available}"
     enough = None
     if shortfall:
         sentence += f"; short by {shortfall}."
@@ -103,8 +93,15 @@ def shortages(problem: AssignmentProblem, names: Names) -> list[dict[str, Any]]:
     return out
 
 
-def diagnose(problem: AssignmentProblem, solution: Solution, names: Names) -> dict[str, Any]:
+def diagnose(
+    problem: AssignmentProblem, solution: Solution, names: Names, resolves: Resolves | None = None
+) -> dict[str, Any]:
     """The facts about a problem without a full plan; empty for a full plan.
+
+    Parameters
+    ----------
+    resolves : Resolves, optional
+        How to solve again. Without it nothing is said of clashing rules and repairs.
 
     Returns
     -------
@@ -114,11 +111,19 @@ def diagnose(problem: AssignmentProblem, solution: Solution, names: Names) -> di
         ``unfilled`` : list of {submission, demand, missing, switched_off}; the last counts people whom only the
         switches allow_unknown and allow_zero keep out.
         ``too_few_eligible`` : see `shortages`.
-        ``bottleneck`` : {submissions, reviewers, needed, capacity, sentence} or None: a set of submissions that
-        together need more than the reviewers open to them can give.
+        ``unserved`` : list of {submissions, reviewers, gives, needed, capacity, minimal, sentence}: disjoint sets of
+        submissions that together need more than the reviewers open to them can give, while the rest of each would be
+        served without any one of its submissions (``minimal``). ``gives`` is what each of ``reviewers`` can give.
+        ``bottleneck`` : the first of them, or None.
         ``load_min`` : list of {reviewer, load_min, load, missing}.
+        ``unmet_minima`` : the same as ``unserved`` for load minima: {reviewers, submissions, needed, capacity,
+        minimal, sentence}.
+        ``rules_clash`` : {rules, load_min, irreducible, sentence} or None: bounds that cannot hold together, see
+        `matching.explain.clash`.
+        ``repairs`` : see `matching.explain.repairs`. ``repairs_note`` : what was not tried, or None.
     """
-    if not solution.unfilled.any() and not solution.below_min.any():
+    missing = missing_in(problem, solution)
+    if not missing:
         return {}
     capacity = capacity_of(problem)
     few = shortages(problem, names)
@@ -141,12 +146,22 @@ def diagnose(problem: AssignmentProblem, solution: Solution, names: Names) -> di
         }
         for col in np.flatnonzero(solution.below_min).tolist()
     ]
-    bottleneck = _bottleneck(problem, solution, names)
+    short = short_sets(problem, solution.pairs, _where_short(problem, solution))
+    minima = short_minima(problem, solution.pairs) if below else ()
+    unserved = [_unserved(problem, group, names) for group in short]
+    unmet = [_unmet(group, names) for group in minima]
+    clash = None
+    repairs: list[dict[str, Any]] = []
+    note = None
+    if resolves is not None:
+        clash = None if short or minima else clashing_rules(problem, resolves)
+        repairs, note = cheapest_repairs(problem, missing, short, minima, clash, solution.below_min, names, resolves)
+    rules_clash = None if clash is None else clash.told(problem, names)
     sentences = []
     if solution.unfilled.any():
         where = ", ".join(f"{entry['submission']} ({entry['missing']})" for entry in unfilled[:20])
         more = f" and {len(unfilled) - 20} more" if len(unfilled) > 20 else ""
-        sentences.append(f"{_some(int(solution.unfilled.sum()), 'review')} cannot be filled: {where}{more}.")
+        sentences.append(f"{some(int(solution.unfilled.sum()), 'review')} cannot be filled: {where}{more}.")
     if capacity["shortfall"]:
         sentences.append(capacity["sentence"])
     for entry in few[:20]:
@@ -155,12 +170,15 @@ def diagnose(problem: AssignmentProblem, solution: Solution, names: Names) -> di
             f"{entry['submission']} needs {entry['demand']}, has {entry['eligible']} eligible"
             + (f" ({excluded})." if excluded else ".")
         )
-    if bottleneck is not None and not (capacity["shortfall"] and len(bottleneck["submissions"]) == problem.shape[0]):
-        sentences.append(bottleneck["sentence"])
+    counted = {entry["submission"] for entry in few}
+    for group, entry in zip(short, unserved, strict=True):
+        whole = capacity["shortfall"] and group.lines.size == int((problem.demand > 0).sum())
+        if not whole and not (group.lines.size == 1 and entry["submissions"][0] in counted):
+            sentences.append(entry["sentence"])
     switched = [entry for entry in unfilled if entry["switched_off"]]
     if switched:
         who = ", ".join(
-            f"{entry['submission']} ({_some(entry['switched_off'], 'person', 'people')})" for entry in switched[:20]
+            f"{entry['submission']} ({some(entry['switched_off'], 'person', 'people')})" for entry in switched[:20]
         )
         sentences.append(
             "Some people are left out since their affinity is unknown or 0 and allow_unknown or allow_zero is off: "
@@ -168,24 +186,73 @@ def diagnose(problem: AssignmentProblem, solution: Solution, names: Names) -> di
         )
     if below:
         must, slots = int(problem.load_min.sum()), int(problem.demand.sum())
-        short = int(solution.below_min.sum())
+        short_of = int(solution.below_min.sum())
         who = ", ".join(f"{entry['reviewer']} ({entry['load']} of {entry['load_min']})" for entry in below[:20])
         sentences.append(
             f"load_min asks for {must} reviews, the submissions offer {slots}; "
-            f"at least {short} stay missing, here for {who}. Lower load_min for these people."
+            f"at least {short_of} stay missing, here for {who}. Lower load_min for these people."
         )
+        sentences += [entry["sentence"] for entry in unmet]
+    if rules_clash is not None:
+        sentences.append(rules_clash["sentence"])
+    sentences += [repair["sentence"] for repair in repairs[:SENTENCES]]
     return {
         "sentences": sentences,
         "capacity": capacity,
         "unfilled": unfilled,
         "too_few_eligible": few,
-        "bottleneck": bottleneck,
+        "unserved": unserved,
+        "bottleneck": unserved[0] if unserved else None,
         "load_min": below,
+        "unmet_minima": unmet,
+        "rules_clash": rules_clash,
+        "repairs": repairs,
+        "repairs_note": note,
     }
 
 
-def _some(count: int, one: str, many: str | None = None) -> str:
-    return f"{count} {one if count == 1 else many or one + 's'}"
+def _where_short(problem: AssignmentProblem, solution: Solution) -> IntArray | None:
+    """All rows, or where their table would be too large those of the cut that the prices of a solution name."""
+    if problem.shape[0] * problem.shape[1] <= MOST_CELLS or solution.penalty <= 0:
+        return None
+    return np.flatnonzero((solution.submission_prices < -solution.penalty / 2) & (problem.demand > 0))
+
+
+def _unserved(problem: AssignmentProblem, group: Shortage, names: Names) -> dict[str, Any]:
+    """A short set of submissions in words."""
+    ids = [names.submissions[row] for row in group.lines.tolist()]
+    people = some(len(group.others), "person", "people")
+    beside = " beside the locked ones" if np.isin(problem.locked[:, 0], group.lines).any() else ""
+    if len(ids) == 1:
+        head = f"This submission ({ids[0]}) needs {some(group.needed, 'review')}{beside}"
+        them, rest = "it", ""
+    else:
+        head = f"These {len(ids)} submissions ({listed(ids)}) need {some(group.needed, 'review')}{beside}"
+        them, rest = "them", " Without any one of these submissions the others of them could be served."
+    return {
+        "submissions": ids,
+        "reviewers": [names.reviewers[col] for col in group.others[:PEOPLE_LISTED].tolist()],
+        "gives": group.gives[:PEOPLE_LISTED].tolist(),
+        "needed": group.needed,
+        "capacity": group.capacity,
+        "minimal": group.minimal,
+        "sentence": f"{head}; the {people} open to {them} can give {them} {group.capacity}."
+        + (rest if group.minimal else ""),
+    }
+
+
+def _unmet(group: Shortage, names: Names) -> dict[str, Any]:
+    """A short set of load minima in words."""
+    ids = [names.reviewers[col] for col in group.lines.tolist()]
+    head = f"{listed(ids)} must have {some(group.needed, 'review')} by load_min" + (" together" if len(ids) > 1 else "")
+    return {
+        "reviewers": ids,
+        "submissions": [names.submissions[row] for row in group.others[:PEOPLE_LISTED].tolist()],
+        "needed": group.needed,
+        "capacity": group.capacity,
+        "minimal": group.minimal,
+        "sentence": f"{head}; the {some(len(group.others), 'submission')} open to them can take {group.capacity}.",
+    }
 
 
 def _switched_off(problem: AssignmentProblem, row: int) -> int:
@@ -226,7 +293,7 @@ def _excluded(problem: AssignmentProblem, names: Names, row: int) -> list[dict[s
     unknown = np.isnan(problem.scores.values(np.full(everyone.size, row), everyone))
     unknown &= ~PairSet(problem.locked, problem.shape).contains(np.full(everyone.size, row), everyone)
     out = []
-    for col in np.flatnonzero(barred | unknown | (problem.load_max == 0))[:REVIEWERS_LISTED].tolist():
+    for col in np.flatnonzero(barred | unknown | (problem.load_max == 0))[:PEOPLE_LISTED].tolist():
         reasons = list(names.reasons(row, col)) if barred[col] else []
         if problem.load_max[col] == 0:
             reasons.append("load_max is 0")
@@ -234,41 +301,3 @@ def _excluded(problem: AssignmentProblem, names: Names, row: int) -> list[dict[s
             reasons.append("no known affinity, or affinity 0, and allow_unknown or allow_zero is off")
         out.append({"reviewer": names.reviewers[col], "reasons": reasons or ["barred"]})
     return out
-
-
-def _bottleneck(problem: AssignmentProblem, solution: Solution, names: Names) -> dict[str, Any] | None:
-    """The submissions of the cut and the people left to them, counted afresh."""
-    if solution.penalty <= 0 or not solution.unfilled.any():
-        return None
-    rows = np.flatnonzero((solution.submission_prices < -solution.penalty / 2) & (problem.demand > 0))
-    if not rows.size:
-        return None
-    locked = PairSet(problem.locked, problem.shape)
-    everyone = np.arange(problem.shape[1])
-    open_to = np.zeros((rows.size, problem.shape[1]), dtype=bool)
-    for place, row in enumerate(rows):
-        line = np.full(everyone.size, row)
-        open_to[place] = ~np.isnan(problem.scores.values(line, everyone))
-        open_to[place] &= ~problem.barred.contains(line, everyone) & ~locked.contains(line, everyone)
-    # What is locked is settled; of the rest each person gives at most their load and one review a submission.
-    room = problem.load_max - np.bincount(problem.locked[:, 1], minlength=problem.shape[1])
-    gives = np.minimum(open_to.sum(axis=0), room)
-    people = np.flatnonzero(gives > 0)
-    held = np.bincount(problem.locked[:, 0], minlength=problem.shape[0])
-    needed, capacity = int((problem.demand - held)[rows].sum()), int(gives.sum())
-    if capacity >= needed:
-        return None  # load_min elsewhere holds reviews back; the load_min entries say so
-    listed = [names.submissions[row] for row in rows.tolist()]
-    many = len(listed) > 1
-    sentence = (
-        f"{'These' if many else 'This'} {_some(len(listed), 'submission')} "
-        f"({', '.join(listed[:20])}{', ...' if len(listed) > 20 else ''}) need{'' if many else 's'} "
-        f"{_some(needed, 'review')}; the {_some(len(people), 'person', 'people')} open to them can give {capacity}."
-    )
-    return {
-        "submissions": listed,
-        "reviewers": [names.reviewers[col] for col in people[:REVIEWERS_LISTED].tolist()],
-        "needed": needed,
-        "capacity": capacity,
-        "sentence": sentence,
-    }

@@ -212,7 +212,8 @@ class Standings:
         certificate = self._plan.certificate
         submission = certificate.submission_prices.get(self._resolved.submissions[row].id)
         reviewer = certificate.reviewer_prices.get(self._resolved.reviewers[col].id)
-        if submission is None or reviewer is None:
+        # with rules, or for another objective, prices belong to weighted affinities and say nothing about this one
+        if submission is None or reviewer is None or certificate.proofs:
             return None
         return PriceProof(score, submission, reviewer, score <= submission + reviewer + TOLERANCE)
 

@@ -11,6 +11,7 @@ from matching.formats.plans import (
     write_openreview_manifest,
     write_plan_csv,
     write_plan_json,
+    write_probabilities_csv,
 )
 from matching.formats.table import (
     read_bids,
@@ -59,5 +60,6 @@ __all__ = [
     "write_openreview_manifest",
     "write_plan_csv",
     "write_plan_json",
+    "write_probabilities_csv",
     "write_scores",
 ]

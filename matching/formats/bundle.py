@@ -24,6 +24,7 @@ from matching.formats.records import (
 )
 from matching.formats.side_files import read_side_files
 from matching.notices import Notice
+from matching.plan.plan import plain
 from matching.profiles.reviewer import Publication
 from matching.profiles.venue import Venue
 
@@ -49,13 +50,13 @@ def read_bundle(source: str | Path | bytes | Container) -> tuple[Venue, tuple[No
     InvalidFileError (``invalid-file``)
         Every fault of every file, each with file, line and field: forms and types, ids that occur twice,
         references of publications, conflicts, loads, demands and locks to nobody, contradictions between
-        files, sums that do not match the manifest, rules, which this version does not support, and files whose
-        names nearly fit or that cannot be read (see `judge_names`).
+        files, sums that do not match the manifest, rules of a wrong form, and files whose names nearly fit or that
+        cannot be read (see `judge_names`).
     """
     files = open_container(source)
     reader = BundleReader(files, BUNDLE)
     manifest = reader.manifest()
-    reader.refuse_rules()
+    rules = reader.rules()
     for name in ("papers.jsonl", "reviewers.jsonl"):
         if reader.lacks(name):
             reader.of(name).add("is missing; a bundle needs it", "missing-file")
@@ -76,6 +77,7 @@ def read_bundle(source: str | Path | bytes | Container) -> tuple[Venue, tuple[No
         conflicts=side.conflicts,
         scores=side.scores,
         locks=side.locks,
+        rules=rules,
         **manifest["venue"],
     )
     return venue, reader.all_notices()
@@ -124,6 +126,8 @@ def _tables(venue: Venue) -> Iterable[tuple[str, bytes, int]]:
     # Empty tables are written too: "no conflicts" is then a statement and not a forgotten file.
     yield "bids.csv", table_out.write_bids(venue.bids), len(venue.bids)
     yield "conflicts.csv", table_out.write_conflicts(venue.conflicts), len(venue.conflicts)
+    if venue.rules:
+        yield "rules.json", dump_json(plain(venue.rules)), len(venue.rules)
     if venue.locks:
         yield "locks.csv", table_out.write_locks(venue.locks), len(venue.locks)
     for scores in venue.scores:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
-from matching.errors import InputError, Issue
+from matching.errors import InputError, InvalidFileError, Issue
 from matching.formats import table
 from matching.formats.bundle_join import KnownPeople
 from matching.formats.checks import MOST_SCORE
@@ -20,6 +20,7 @@ from matching.formats.records import collect
 from matching.notices import Notice
 from matching.profiles.identity import fold_id
 from matching.profiles.venue import ImportedScores, Venue
+from matching.rules import parse_rules
 
 __all__ = ["SAFE", "SCHEMA", "BundleReader"]
 
@@ -148,15 +149,19 @@ class BundleReader:
             data = {"source": name, "field": what, "value": value, "line": line}
             self.notices.append(Notice("unresolved-line", text, data=data))
 
-    def refuse_rules(self) -> None:
-        """Rules would bind a plan; a version that cannot hold them must not act as if there were none."""
-        if "rules.json" not in self.files:
-            return
-        data = self.trying(lambda: self.files.read("rules.json"))
-        if data and data.strip() and self.trying(lambda: parse_json(data, self.of("rules.json"))):
-            self.of("rules.json").add(
-                "rules are not supported by this version; remove the file to plan without", "unsupported"
-            )
+    def rules(self) -> tuple[Any, ...]:
+        """What rules.json holds, judged by form; none where there is no such file or an empty one."""
+        name = "rules.json"
+        if name not in self.files:
+            return ()
+        data = self.trying(lambda: self.files.read(name))
+        if not data or not data.strip():
+            return ()
+        value = self.trying(lambda: parse_json(data, self.of(name))) or []
+        # an empty object is how some programs say "none"
+        self.trying(lambda: parse_rules(value or None, source=name, error=InvalidFileError))
+        self.found[name] = len(value) if isinstance(value, list) else 0
+        return tuple(value) if isinstance(value, list) else ()
 
     def manifest(self) -> dict[str, Any]:
         """Settings and file sums; the defaults where there is no manifest."""

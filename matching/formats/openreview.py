@@ -66,17 +66,18 @@ def read_dataset(source: str | Path | bytes | Container) -> tuple[Venue, tuple[N
     Notes
     -----
     Beside the archives stand constraints.csv (submission, reviewer, value without a header: -1 a conflict, 0
-    nothing) and the side files of a bundle: conflicts.csv, bids.csv, loads.csv, demands.csv, locks.csv, scores/.
+    nothing) and the side files of a bundle: conflicts.csv, bids.csv, loads.csv, demands.csv, locks.csv, rules.json,
+    scores/.
 
     Raises
     ------
     InvalidFileError (``invalid-file``)
-        Every fault of every file, each with file, line and field; wanted pairs (1) in constraints.csv and
-        rules, which this version does not support; files whose names nearly fit or that cannot be read (see
+        Every fault of every file, each with file, line and field; wanted pairs (1) in constraints.csv, which this
+        version does not support; rules of a wrong form; files whose names nearly fit or that cannot be read (see
         `judge_names`).
     """
     files = BundleReader(open_container(source), DATASET)
-    files.refuse_rules()
+    rules = files.rules()
     reader = _Reader(files)
     reviewers = reader.reviewers()
     submissions = reader.submissions()
@@ -93,6 +94,7 @@ def read_dataset(source: str | Path | bytes | Container) -> tuple[Venue, tuple[N
         conflicts=side.conflicts,
         locks=side.locks,
         scores=side.scores,
+        rules=rules,
     )
     return venue, (*reader.notices, *files.all_notices())
 

@@ -33,6 +33,20 @@ def _is_texts(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(entry, str) for entry in value)
 
 
+def _is_chance(value: Any) -> bool:
+    return _is_number(value) and 0 <= value <= 1
+
+
+def _is_chances(value: Any) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(entry, list)
+        and len(entry) == 3
+        and all(isinstance(name, str) for name in entry[:2])
+        and _is_chance(entry[2])
+        for entry in value
+    )
+
+
 TEXT: Kind = (lambda value: isinstance(value, str), "text")
 NUMBER: Kind = (_is_number, "a number")
 NUMBER_OR_NULL: Kind = (lambda value: value is None or _is_number(value), "a number or null")
@@ -47,6 +61,8 @@ PRICES: Kind = (
     lambda value: _is_object(value) and all(entry is None or _is_number(entry) for entry in value.values()),
     "an object of numbers or null",
 )
+CHANCE_OR_NULL: Kind = (lambda value: value is None or _is_chance(value), "a number between 0 and 1, or null")
+CHANCES: Kind = (_is_chances, "a list of [submission, reviewer, number between 0 and 1]")
 STATUS: Kind = (
     lambda value: isinstance(value, str) and value in {status.value for status in Status},
     f"one of {', '.join(status.value for status in Status)}",
@@ -55,10 +71,14 @@ STATUS: Kind = (
 PLAN: Mapping[str, Kind] = {
     "status": STATUS, "assignments": OBJECTS, "alternates": OBJECTS, "value": NUMBER_OR_NULL, "bound": NUMBER_OR_NULL,
     "gap": NUMBER_OR_NULL, "unfilled": COUNTS, "certificate": OBJECT, "report": OBJECT, "diagnosis": OBJECT,
-    "notices": OBJECTS, "provenance": OBJECT,
+    "notices": OBJECTS, "provenance": OBJECT, "objectives": OBJECTS, "probabilities": CHANCES,
+    "rule_shortfalls": OBJECTS,
 }  # fmt: skip
+LATER: Mapping[str, Any] = {"objectives": [], "probabilities": [], "rule_shortfalls": []}
+"""Fields that plans written before there were objectives and rules lack, with what that means."""
 ASSIGNMENT: Mapping[str, Kind] = {
     "submission": TEXT, "reviewer": TEXT, "affinity": NUMBER, "parts": OBJECTS, "locked": FLAG, "reasons": TEXTS,
+    "probability": CHANCE_OR_NULL,
 }  # fmt: skip
 PART: Mapping[str, Kind] = {
     "signal": TEXT, "value": NUMBER_OR_NULL, "used": NUMBER_OR_NULL, "weight": NUMBER, "contribution": NUMBER_OR_NULL,
@@ -68,6 +88,7 @@ ALTERNATE: Mapping[str, Kind] = {
 }  # fmt: skip
 CERTIFICATE: Mapping[str, Kind] = {
     "submission_prices": PRICES, "reviewer_prices": PRICES, "penalty": NUMBER, "missing": COUNT, "audited": FLAG,
+    "proofs": OBJECTS,
 }  # fmt: skip
 NOTICE: Mapping[str, Kind] = {
     "code": TEXT, "message": TEXT, "submissions": TEXTS, "reviewers": TEXTS, "data": OBJECT,
@@ -80,14 +101,16 @@ def plan_of(record: Mapping[str, Any], faults: Faults) -> AssignmentPlan | None:
 
     A value, bound or gap of null is what was not finite when the plan was written.
     """
-    checked = _fits(record, PLAN, "", faults)
-    if not checked:
+    record = {**LATER, **record}
+    if not _fits(record, PLAN, "", faults):
         return None
-    _fits(record["certificate"], CERTIFICATE, "certificate.", faults)
+    certificate = {"proofs": [], **record["certificate"]}
+    _fits(certificate, CERTIFICATE, "certificate.", faults)
     provenance = record["provenance"]
     _fits({name: provenance[name] for name in PROVENANCE if name in provenance}, PROVENANCE, "provenance.", faults, ())
     for name, kinds in (("assignments", ASSIGNMENT), ("alternates", ALTERNATE), ("notices", NOTICE)):
         for at, entry in enumerate(record[name]):
+            entry = {"probability": None, **entry} if name == "assignments" else entry
             if _fits(entry, kinds, f"{name}.{at}.", faults) and name == "assignments":
                 for place, part in enumerate(entry["parts"]):
                     _fits(part, PART, f"{name}.{at}.parts.{place}.", faults)
@@ -101,11 +124,14 @@ def plan_of(record: Mapping[str, Any], faults: Faults) -> AssignmentPlan | None:
         bound=math.inf if record["bound"] is None else record["bound"],
         gap=math.inf if record["gap"] is None else record["gap"],
         unfilled=record["unfilled"],
-        certificate=Certificate(**record["certificate"]),
+        certificate=Certificate(**{**certificate, "proofs": tuple(certificate["proofs"])}),
         report=record["report"],
         diagnosis=record["diagnosis"],
         notices=tuple(map(_notice, record["notices"])),
         provenance=provenance,
+        objectives=tuple(record["objectives"]),
+        probabilities=tuple((paper, person, chance) for paper, person, chance in record["probabilities"]),
+        rule_shortfalls=tuple(record["rule_shortfalls"]),
     )
 
 

@@ -20,6 +20,7 @@ __all__ = [
     "write_openreview_manifest",
     "write_plan_csv",
     "write_plan_json",
+    "write_probabilities_csv",
 ]
 
 PLAN_SCHEMA = "revmatch-plan/1"
@@ -65,13 +66,17 @@ def write_plan_csv(plan: AssignmentPlan, *, venue: Venue | None = None, for_spre
     Returns
     -------
     bytes
-        Columns submission, reviewer, affinity, locked, ``contribution_<signal>`` for each signal, reasons.
+        Columns submission, reviewer, affinity, locked, probability (of randomised plans only),
+        ``contribution_<signal>`` for each signal, reasons.
     """
     signals = sorted({part.signal for item in plan.assignments for part in item.parts})
     titles = {item.id: item.title for item in venue.submissions} if venue else {}
     names = {item.id: item.name for item in venue.reviewers} if venue else {}
     extra = ["submission_title", "reviewer_name"] if venue else []
-    header = ["submission", "reviewer", "affinity", "locked", *extra, *(f"contribution_{name}" for name in signals)]
+    drawn = any(item.probability is not None for item in plan.assignments)
+    chance = ["probability"] if drawn else []
+    shares_of = [f"contribution_{name}" for name in signals]
+    header = ["submission", "reviewer", "affinity", "locked", *chance, *extra, *shares_of]
     rows: list[list[str | int | float | None]] = []
     for item in sorted(plan.assignments, key=lambda item: (item.submission, -item.affinity, item.reviewer)):
         shares = {part.signal: part.contribution for part in item.parts}
@@ -82,12 +87,25 @@ def write_plan_csv(plan: AssignmentPlan, *, venue: Venue | None = None, for_spre
                 item.reviewer,
                 float(item.affinity),
                 item.locked,
+                *([item.probability] if drawn else []),
                 *known,
                 *(shares.get(name) for name in signals),
                 "; ".join(item.reasons),
             ]
         )
     return write_table([*header, "reasons"], rows, for_spreadsheets=for_spreadsheets)
+
+
+def write_probabilities_csv(plan: AssignmentPlan, *, for_spreadsheets: bool = False) -> bytes:
+    """Every pair a randomised plan might have drawn, one row each: submission, reviewer, probability, drawn.
+
+    Only the header for a plan that is not randomised.
+    """
+    chosen = {(item.submission, item.reviewer) for item in plan.assignments}
+    rows: list[list[str | int | float | None]] = [
+        [paper, person, float(chance), (paper, person) in chosen] for paper, person, chance in plan.probabilities
+    ]
+    return write_table(["submission", "reviewer", "probability", "drawn"], rows, for_spreadsheets=for_spreadsheets)
 
 
 def write_openreview_assignments(plan: AssignmentPlan) -> bytes:
@@ -111,7 +129,7 @@ def write_openreview_alternates(plan: AssignmentPlan) -> bytes:
 def write_openreview_manifest(plan: AssignmentPlan) -> bytes:
     """What the two files cannot say, for a file beside them: status, totals and what the plan was made from."""
     record = plan.to_dict()
-    kept = ("status", "value", "bound", "gap", "unfilled", "provenance")
+    kept = ("status", "value", "bound", "gap", "objectives", "rule_shortfalls", "unfilled", "provenance")
     return dump_json({"schema": PLAN_SCHEMA} | {name: record[name] for name in kept})
 
 

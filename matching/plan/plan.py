@@ -51,6 +51,8 @@ class Assignment:
         Held before the run and kept.
     reasons : tuple of str
         Sentences a chair can read.
+    probability : float or None
+        Probability with which a randomised plan draws the pair, (0, 1]; None for other plans.
     """
 
     submission: str
@@ -59,6 +61,7 @@ class Assignment:
     parts: tuple[ScorePart, ...] = ()
     locked: bool = False
     reasons: tuple[str, ...] = ()
+    probability: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +108,11 @@ class Certificate:
         Reviews no plan can fill (0 for a full plan), shortfalls of load_min included.
     audited : bool
         An audit that imports no solver recomputed everything and agreed.
+    proofs : tuple of mapping
+        For objectives other than "total", and for rules: one for each objective of the stack, see
+        `matching.plan.record.proofs_of`. The bound is then ``f*(y) + sum of k (g*(z) - c) + B``, where B is the
+        formula above for scores ``(y + sum of k z) affinity`` minus the prices of the rules a pair counts in, plus
+        what those rules pay (price times bound).
     """
 
     submission_prices: Mapping[str, float]
@@ -112,6 +120,7 @@ class Certificate:
     penalty: float = 0.0
     missing: int = 0
     audited: bool = False
+    proofs: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -130,9 +139,15 @@ class AssignmentPlan:
     unfilled : mapping of submission id to int
         Only submissions that miss reviews.
     certificate : Certificate
+    objectives : tuple of mapping
+        For each objective of the stack: its name and options, value, bound and gap.
+    probabilities : tuple of (str, str, float)
+        Submission id, reviewer id and probability of every pair a randomised plan might have drawn; empty otherwise.
+    rule_shortfalls : tuple of mapping
+        Where rules are missed, see `matching.plan.record.shortfalls_of`.
     report : mapping
         Plain numbers and lists (see `matching.plan.report`): totals, per-submission distribution, loads,
-        worst-served submissions, signals used and unused.
+        worst-served submissions, signals used and unused; ``shadow_prices`` as in `matching.explain.shadow`.
     diagnosis : mapping
         Empty for a full plan; else see `matching.explain.diagnosis`.
     notices : tuple of Notice
@@ -152,6 +167,9 @@ class AssignmentPlan:
     diagnosis: Mapping[str, Any]
     notices: tuple[Notice, ...]
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    objectives: tuple[Mapping[str, Any], ...] = ()
+    probabilities: tuple[tuple[str, str, float], ...] = ()
+    rule_shortfalls: tuple[Mapping[str, Any], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as plain dicts, lists, strings and numbers: strict JSON, no NaN, no numpy."""

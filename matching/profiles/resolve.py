@@ -26,6 +26,7 @@ from matching.profiles.reviewer import Reviewer
 from matching.profiles.submission import Submission
 from matching.profiles.tables import ResolvedBids, ResolvedScores, resolve_bids, resolve_scores
 from matching.profiles.venue import DeclaredConflict, Venue
+from matching.rules import parse_rules
 from matching.types import IntArray, PairArray
 
 __all__ = ["ResolvedBids", "ResolvedScores", "ResolvedVenue", "resolve_venue"]
@@ -189,7 +190,7 @@ def resolve_venue(venue: Venue, params: Params | None = None) -> ResolvedVenue:
     )
 
 
-LISTS = ("reviewers", "submissions", "bids", "conflicts", "scores", "locks", "free_mail")
+LISTS = ("reviewers", "submissions", "bids", "conflicts", "scores", "locks", "free_mail", "rules")
 
 
 def _place(issue: Issue) -> tuple[str, str | None, int | None, str | None]:
@@ -212,6 +213,10 @@ def _venue_issues(venue: Venue) -> list[Issue]:
         for row, domain in enumerate(_listed(venue.free_mail))
         if not isinstance(domain, str)
     ]
+    try:
+        parse_rules(_listed(venue.rules), source="venue", error=InvalidVenueError)
+    except InvalidVenueError as error:
+        issues += error.issues
     if not isinstance(venue.domain_aliases, Mapping):
         issues.append(Issue("must map domains to domains", "wrong-type", "domain_aliases", source="venue"))
     else:

@@ -15,6 +15,7 @@ import numpy as np
 from matching.errors import InvalidVenueError, Issue
 from matching.profiles.reviewer import Reviewer, _freeze
 from matching.profiles.submission import Submission
+from matching.rules import freeze_rules
 from matching.types import FloatArray
 
 __all__ = ["Bid", "DeclaredConflict", "ImportedScores", "Lock", "Venue"]
@@ -107,6 +108,8 @@ class Venue:
         E-mail domain -> the domain it counts as, for institutions with several.
     free_mail : tuple of str
         Further mail providers whose domains say nothing about an employer.
+    rules : tuple of mapping
+        Rules by attributes, as `matching.rules.language` describes them; read-only, lists as tuples.
     name : str
     extra : mapping
     """
@@ -122,6 +125,7 @@ class Venue:
     load_min: int = 0
     domain_aliases: Mapping[str, str] = field(default_factory=dict)
     free_mail: tuple[str, ...] = ()
+    rules: tuple[Mapping[str, Any], ...] = ()
     name: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)
 
@@ -136,5 +140,7 @@ class Venue:
             "locks",
             "domain_aliases",
             "free_mail",
+            "rules",
             "extra",
         )
+        object.__setattr__(self, "rules", freeze_rules(self.rules))

@@ -67,8 +67,19 @@ class ScoreOperator(ABC):
     def values(self, rows: IntArray, cols: IntArray) -> FloatArray:
         """Exact scores of the pairs (rows[i], cols[i]), float64 of shape (n,). Cost grows with n alone."""
 
+    @property
+    def stored(self) -> tuple[IntArray, IntArray, FloatArray] | None:
+        """Rows, columns and exact scores of every known pair, where these are few and at hand; None elsewhere.
+
+        With it nothing needs to sweep the whole matrix.
+        """
+        return None
+
     def bounds(self) -> tuple[float, float]:
         """Smallest and largest known score, (0.0, 0.0) if none is known. One sweep."""
+        if (stored := self.stored) is not None:
+            known = stored[2][~np.isnan(stored[2])]
+            return (float(known.min()), float(known.max())) if known.size else (0.0, 0.0)
         low, high = np.inf, -np.inf
         for rows, cols in blocks(self.shape):
             part = self.block(rows, cols)
@@ -99,6 +110,16 @@ class ScoreOperator(ABC):
         jitter = np.float32(max((high - low) * 1e-3, max(abs(low), abs(high)) * 2.0**-10))
         row_place = (rng.permutation(n_rows) / n_rows).astype(np.float32)
         col_place = (rng.permutation(n_cols) / n_cols).astype(np.float32)
+        if (stored := self.stored) is not None:
+            lines, at, score = stored
+            keep = ~(barred.contains(lines, at) | np.isnan(score))
+            lines, at = lines[keep], at[keep]
+            noise = row_place[lines] + col_place[at]
+            noise -= noise >= 1.0
+            noisy = score[keep].astype(np.float32) + noise * jitter
+            chosen = _first(lines, noisy, k) | _first(at, noisy, k)
+            out = np.column_stack([lines[chosen], at[chosen]])
+            return out[np.lexsort((out[:, 1], out[:, 0]))]
         row_best = _RunningTop(n_rows, k)
         col_best = _RunningTop(n_cols, k)
         for rows, cols in blocks(self.shape):
@@ -146,12 +167,22 @@ class ScoreOperator(ABC):
 
         Returns
         -------
-        pairs : ndarray of shape (n, 2), int64, in row order within a block
+        pairs : ndarray of shape (n, 2), int64, in row order within a block; `stored` pairs are one block
         excess : ndarray of shape (n,), float64
             Exact score minus prices, > margin.
         complete : bool
             False if `limit` left some pair out: then an empty answer elsewhere proves nothing.
         """
+        if (stored := self.stored) is not None:
+            pair_rows, pair_cols, score = stored
+            exact = score - row_prices[pair_rows] - col_prices[pair_cols]
+            over_prices = np.flatnonzero(exact > margin)
+            if skip is not None:
+                over_prices = over_prices[~skip.contains(pair_rows[over_prices], pair_cols[over_prices])]
+            some = over_prices
+            if limit is not None:
+                some = over_prices[_first(pair_rows[over_prices], exact[over_prices], limit)]
+            return np.column_stack([pair_rows[some], pair_cols[some]]), exact[some], some.size == over_prices.size
         found: list[PairArray] = []
         excesses: list[FloatArray] = []
         complete = True
@@ -188,6 +219,17 @@ class ScoreOperator(ABC):
         if not found:
             return np.empty((0, 2), dtype=np.int64), np.empty(0), complete
         return np.concatenate(found), np.concatenate(excesses), complete
+
+
+def _first(lines: IntArray, value: NDArray[np.floating], k: int) -> NDArray[np.bool_]:
+    """Which entries are among the k largest of their line."""
+    order = np.lexsort((-value, lines))
+    of = lines[order]
+    starts = np.flatnonzero(np.concatenate([[True], of[1:] != of[:-1]])) if of.size else np.empty(0, dtype=np.int64)
+    rank = np.arange(of.size) - np.repeat(starts, np.diff(np.append(starts, of.size)))
+    out = np.zeros(lines.size, dtype=bool)
+    out[order[rank < k]] = True
+    return out
 
 
 class _RunningTop:
@@ -261,6 +303,13 @@ class SparseScores(ScoreOperator):
         self.shape = csr.shape
         self.default = float(default)
         self._where = PairSet(np.column_stack([_csr_rows(csr), csr.indices]), self.shape)
+        self._stored: tuple[IntArray, IntArray, FloatArray] | None = None
+
+    @property
+    def stored(self) -> tuple[IntArray, IntArray, FloatArray] | None:
+        if self._stored is None and np.isnan(self.default):
+            self._stored = _csr_rows(self.matrix), self.matrix.indices.astype(np.int64), self.matrix.data
+        return self._stored
 
     def block(self, rows: slice, cols: slice) -> FloatArray:
         out = np.full((rows.stop - rows.start, cols.stop - cols.start), self.default)

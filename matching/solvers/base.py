@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
 
 from matching.constraints.problem import AssignmentProblem
+from matching.objectives import Measure
 from matching.types import FloatArray, IntArray, PairArray
 
-__all__ = ["Progress", "Solution", "Solver", "Status"]
+__all__ = ["Progress", "Proof", "Solution", "Solver", "Status", "frozen"]
+
+Kind = TypeVar("Kind", bound=np.generic)
 
 
 class Status(StrEnum):
@@ -33,7 +40,8 @@ class Progress:
     Attributes
     ----------
     phase : str
-        "scores", "candidates", "flow", "prices", "sweep", "ties", "audit" or "report".
+        "scores", "candidates", "flow", "prices", "sweep", "fairness", "rules", "rounding", "ties", "audit" or
+        "report".
     fraction : float
         Rough share of the whole done, [0, 1].
     value, bound, gap : float or None
@@ -52,6 +60,85 @@ ProgressCallback = Callable[[Progress], None]
 
 
 @dataclass(frozen=True, eq=False)
+class Proof:
+    """What proves one wish of a stack; the audit recomputes `bound` from it and from the problem alone.
+
+    With ``Y = weights + sum of k * z`` over `multipliers`, weak duality gives, for every lawful plan and every
+    lawful randomisation of plans, ``sum of Y_p U_p + terms <= B``, where B comes from the prices; then
+
+        bound = measure.conjugate(weights) + sum of k * (g.conjugate(z) - c) + B  [+ beta * sum of anchor**2]
+
+    in units of the measure, which `equivalent` of the audit turns into those of `value` (welfare is stated as its
+    equally distributed equivalent).
+
+    leximin has one proof for each level: on the least sum among those not settled yet, with floors for those that are.
+    evenness minimises the sum of squared loads l. For `reviewer_terms` q, l**2 >= q l - max over whole k >= 0 of
+    (q k - k**2), and every pair of a reviewer costs q in B, so with weights of 0
+
+        -bound = sum of max over whole k >= 0 of (q k - k**2) + sum of k * (g.conjugate(z) - c) + B
+
+    Attributes
+    ----------
+    wish : mapping
+        The objective with its options, as `matching.objectives.parse_objective` takes it.
+    value, bound, gap : float
+        In the natural unit of the objective: sums of scores for total, maximin, leximin, threshold, randomised,
+        perturbed and robust; the equally distributed equivalent for welfare; largest excess of envy for envy;
+        squares of loads for evenness. A higher value is better except for envy and evenness, where bound is a lower
+        one. ``gap = |bound - value|``, 0 below rounding.
+    measure : Measure
+        The function f whose maximum is bounded.
+    constraints : tuple of (Measure, float)
+        g and c of each earlier wish that had to hold: ``g(U) >= c``.
+    weights : ndarray of shape (n_submissions,), float64
+        y of f itself, not negative.
+    multipliers : tuple of (float, ndarray)
+        (k, z) for each of `constraints`: k >= 0, z of shape (n_submissions,).
+    submission_prices, reviewer_prices : ndarray, float64
+        u and w, in units of the weighted score.
+    rule_prices : tuple
+        For each rule of the problem what `matching.constraints.linearised.rule_terms` takes; empty for no rules.
+    penalty : float
+        Price of a missing review where the plan is not full; 0 otherwise.
+    cap : None, float, ndarray or scipy.sparse array
+        Highest share of a pair, as in the wish; None for 1.
+    anchor : scipy.sparse array of shape (n_submissions, n_reviewers) or None
+        perturbed: the point at which the squares were linearised; robust: the direction h, of norm at most 1.
+    reviewer_terms : ndarray of shape (n_reviewers,) or None
+        evenness: what one more review by each person costs.
+    whole : bool
+        welfare by itself, and the total above one floor for all: the bound takes for each submission its best whole
+        set of people at these prices (`matching.constraints.whole.whole_bound`) instead of its best shares of people.
+        It speaks of plans, not of lotteries over them.
+    """
+
+    wish: Mapping[str, Any]
+    value: float
+    bound: float
+    gap: float
+    measure: Measure
+    constraints: tuple[tuple[Measure, float], ...]
+    weights: FloatArray
+    multipliers: tuple[tuple[float, FloatArray], ...]
+    submission_prices: FloatArray
+    reviewer_prices: FloatArray
+    rule_prices: tuple[Any, ...] = ()
+    penalty: float = 0.0
+    cap: Any = None
+    anchor: sparse.csr_array | None = None
+    reviewer_terms: FloatArray | None = None
+    whole: bool = False
+
+    @property
+    def row_weights(self) -> FloatArray:
+        """Y, the weight of each submission's sum in the bounded total."""
+        out = np.array(self.weights, dtype=np.float64)
+        for k, z in self.multipliers:
+            out += k * z
+        return out
+
+
+@dataclass(frozen=True, eq=False)
 class Solution:
     """Pairs with their proof.
 
@@ -62,9 +149,10 @@ class Solution:
     pairs : ndarray of shape (n, 2), int64
         (submission row, reviewer column), in row order.
     value : float
-        Sum of the original float scores over `pairs`, no unit.
+        Of the first objective, in its natural unit (see Proof). For "total" the sum of the original float scores over
+        `pairs`; for the randomised ones the expected value, of which `pairs` is one draw.
     bound : float
-        No lawful plan that fills as many reviews has a value above it.
+        No lawful plan that fills as many reviews has a better value.
     gap : float
         ``max(0, bound - value)``, set to 0 where it is below the rounding of float64 sums,
         1e-9 * max(1, |value|).
@@ -86,6 +174,14 @@ class Solution:
         Seconds a stage: candidates, flow, prices, sweeps, ties, audit.
     meta : dict
         Facts for the record: solver, version, resolution of scores, arcs.
+    proofs : tuple of Proof
+        One for each wish of the stack, in order; empty for "total" without rules, whose proof are the prices above.
+    probabilities : scipy.sparse.csr_array of shape (n_submissions, n_reviewers) or None
+        Probability of each pair, for randomised, perturbed and robust; `pairs` was drawn with exactly these.
+    rule_shortfall : tuple
+        For each rule of the problem the units by which a priced rule, or any rule of an infeasible problem, is
+        missed: scipy.sparse of shape (n_a, n_b) for GroupBound, ndarray of shape (n_k,) for the others; positive
+        above an upper bound, negative below a lower one. Empty without rules.
     """
 
     status: Status
@@ -103,6 +199,9 @@ class Solution:
     solve_seconds: float = 0.0
     stages: dict[str, float] = field(default_factory=dict)
     meta: dict[str, Any] = field(default_factory=dict)
+    proofs: tuple[Proof, ...] = ()
+    probabilities: sparse.csr_array | None = None
+    rule_shortfall: tuple[Any, ...] = ()
 
 
 class Solver(Protocol):
@@ -118,3 +217,9 @@ class Solver(Protocol):
     ) -> Solution:
         """Solve it. `rng` seeds every choice among equals; `time_limit` is in seconds of wall time."""
         ...
+
+
+def frozen(array: NDArray[Kind]) -> NDArray[Kind]:
+    """The array, read-only from here on."""
+    array.setflags(write=False)
+    return array

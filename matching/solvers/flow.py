@@ -20,7 +20,7 @@ from ortools.graph.python import min_cost_flow
 from matching.errors import SolverError, SolverRangeError
 from matching.types import FloatArray, IntArray
 
-__all__ = ["Flow", "Scale", "Segments", "transport"]
+__all__ = ["Detours", "Flow", "Scale", "Segments", "transport"]
 
 COST_LIMIT = 1 << 60  # the solver multiplies costs by the number of nodes inside a signed 64-bit integer
 FINEST_BITS = 40  # no finer than 2**-40 of the range: below that the sums of a plan are float64 noise
@@ -88,18 +88,43 @@ class Segments:
 
 
 @dataclass(frozen=True, slots=True)
+class Detours:
+    """Nodes between some pairs and their reviewers, where those pairs are counted and charged together.
+
+    Attributes
+    ----------
+    node : ndarray of shape (n_pairs,), int64
+        The node each offered pair goes through, -1 for none; a node serves pairs of one reviewer.
+    arcs : Segments
+        Parallel arcs from a node to its reviewer; `reviewer` holds the node.
+    reviewer : ndarray of shape (n_nodes,), int64
+    """
+
+    node: IntArray
+    arcs: Segments
+    reviewer: IntArray
+
+
+@dataclass(frozen=True, slots=True)
 class Flow:
     """What the oracle answers.
 
     Attributes
     ----------
-    taken : ndarray of shape (n_pairs,), bool
-        Which of the offered pairs are assigned.
+    amount : ndarray of shape (n_pairs,), int64
+        Units each offered pair carries, at most its capacity; a whole review is one unit unless the caller
+        counts in finer ones.
     unfilled : ndarray of shape (n_submissions,), int64
+        Units.
     """
 
-    taken: NDArray[np.bool_]
+    amount: IntArray
     unfilled: IntArray
+
+    @property
+    def taken(self) -> NDArray[np.bool_]:
+        """Which of the offered pairs carry anything."""
+        return self.amount > 0
 
 
 def transport(
@@ -110,6 +135,8 @@ def transport(
     supply: IntArray,
     segments: Segments,
     penalty: int,
+    capacity: IntArray | None = None,
+    detours: Detours | None = None,
 ) -> Flow:
     """The cheapest way to send `supply` reviews of each submission over the offered pairs.
 
@@ -125,6 +152,10 @@ def transport(
         What reviewers can take, at which cost.
     penalty : int
         Cost of one review left unfilled.
+    capacity : ndarray of shape (n_pairs,), int64, or None
+        Most units of each offered pair; None for one.
+    detours : Detours or None
+        Pairs of a reviewer that are charged for their number.
 
     Raises
     ------
@@ -135,17 +166,27 @@ def transport(
     """
     n_submissions, n_reviewers = shape
     sink = n_submissions + n_reviewers
-    nodes = sink + 1
-    largest = max(int(np.abs(cost).max(initial=0)), int(np.abs(segments.cost).max(initial=0)), abs(penalty))
+    nodes = sink + 1 + (0 if detours is None else detours.reviewer.size)
+    extra = 0 if detours is None else int(np.abs(detours.arcs.cost).max(initial=0))
+    largest = max(int(np.abs(cost).max(initial=0)), int(np.abs(segments.cost).max(initial=0)), abs(penalty), extra)
     if largest > (1 << 62) // (nodes + 1):
         raise SolverRangeError(f"cost {largest} with {nodes} nodes leaves the solver's exact range")
     network = min_cost_flow.SimpleMinCostFlow()
     submissions = np.arange(n_submissions, dtype=np.int64)
     tail = np.concatenate([rows, n_submissions + segments.reviewer, submissions])
-    head = np.concatenate([n_submissions + cols, np.full(segments.reviewer.size + n_submissions, sink)])
-    capacity = np.concatenate([np.ones(rows.size, dtype=np.int64), segments.capacity, supply])
+    into = n_submissions + cols
+    if detours is not None:
+        into = np.where(detours.node >= 0, sink + 1 + detours.node, into)
+    head = np.concatenate([into, np.full(segments.reviewer.size + n_submissions, sink)])
+    of_pairs = np.ones(rows.size, dtype=np.int64) if capacity is None else capacity
+    room = np.concatenate([of_pairs, segments.capacity, supply])
     unit_cost = np.concatenate([cost, segments.cost, np.full(n_submissions, penalty)])
-    arcs = network.add_arcs_with_capacity_and_unit_cost(tail, head, capacity, unit_cost)
+    arcs = network.add_arcs_with_capacity_and_unit_cost(tail, head, room, unit_cost)
+    if detours is not None:
+        at = detours.arcs
+        network.add_arcs_with_capacity_and_unit_cost(
+            sink + 1 + at.reviewer, n_submissions + detours.reviewer[at.reviewer], at.capacity, at.cost
+        )
     supplies = np.zeros(nodes, dtype=np.int64)
     supplies[:n_submissions] = supply
     supplies[sink] = -supply.sum()
@@ -156,4 +197,4 @@ def transport(
             raise SolverRangeError(f"the flow solver refuses the range of costs (largest {largest}, {nodes} nodes)")
         raise SolverError(f"the flow solver ended with status {status!s}", status=str(status))
     flow = network.flows(arcs)
-    return Flow(flow[: rows.size] > 0, flow[rows.size + segments.reviewer.size :].astype(np.int64))
+    return Flow(flow[: rows.size].astype(np.int64), flow[rows.size + segments.reviewer.size :].astype(np.int64))

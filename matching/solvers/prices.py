@@ -1,10 +1,10 @@
 """Dual prices of an optimal flow: shortest-path potentials of its residual network.
 
 With u for submissions and w for reviewers, every lawful pair that is offered satisfies ``s <= u + w`` where
-it is not assigned and ``s >= u + w`` where it is; w > 0 only where the reviewer is full, w < 0 only where
-load_min holds a review there. These are the optimality conditions, so they exist for an optimal flow and for
-no other. Method: Bellman-Ford over all arcs at once (Ahuja, Magnanti and Orlin, 1993, section 5.4), which
-needs as many sweeps as the longest shortest path has arcs, tens in practice.
+it is not assigned to its limit and ``s >= u + w`` where it is assigned; w > 0 only where the reviewer is full,
+w < 0 only where load_min holds a review there. These are the optimality conditions, so they exist for an optimal
+flow and for no other. Method: Bellman-Ford over all arcs at once (Ahuja, Magnanti and Orlin, 1993, section 5.4),
+which needs as many sweeps as the longest shortest path has arcs, tens in practice.
 """
 
 from __future__ import annotations
@@ -38,11 +38,13 @@ class Residual:
     shape : tuple of int
     rows, cols : ndarray of shape (n_pairs,), int64
         Offered pairs.
-    taken : ndarray of shape (n_pairs,), bool
-        Which carry flow.
+    amount : ndarray of shape (n_pairs,), int64
+        Units each carries.
     unfilled, supply : ndarray of shape (n_submissions,), int64
     load, load_min, load_max : ndarray of shape (n_reviewers,), int64
-        After locked pairs were taken out.
+        After locked pairs were taken out, in the same units.
+    capacity : ndarray of shape (n_pairs,), int64, or None
+        Most units of each pair; None for one.
     """
 
     def __init__(
@@ -50,20 +52,21 @@ class Residual:
         shape: tuple[int, int],
         rows: IntArray,
         cols: IntArray,
-        taken: NDArray[np.bool_],
+        amount: IntArray,
         unfilled: IntArray,
         supply: IntArray,
         load: IntArray,
         load_min: IntArray,
         load_max: IntArray,
+        capacity: IntArray | None = None,
     ) -> None:
         self.shape = shape
-        free = np.flatnonzero(~taken)
+        free = np.flatnonzero(amount < (1 if capacity is None else capacity))
         self._free = free[np.argsort(cols[free], kind="stable")]
         self._free_rows = rows[self._free]
         free_cols = cols[self._free]
         self._free_starts, self._free_heads = _segments(free_cols)
-        held = np.flatnonzero(taken)
+        held = np.flatnonzero(amount > 0)
         self._held = held[np.argsort(rows[held], kind="stable")]
         self._held_cols = cols[self._held]
         self._held_starts, self._held_heads = _segments(rows[self._held])
@@ -81,6 +84,7 @@ class Residual:
         start: Prices | None,
         sweeps: int,
         tolerance: Number = 0,
+        load_cost: tuple[NDArray[Number], NDArray[Number]] | None = None,
     ) -> Prices | None:
         """Prices by relaxation until nothing falls by more than `tolerance`; None if `sweeps` did not suffice.
 
@@ -92,12 +96,18 @@ class Residual:
             Price of a missing review, in the unit of `score`.
         start : Prices or None
             Any numbers; good ones save sweeps.
+        load_cost : tuple of two ndarray of shape (n_reviewers,), or None
+            What one more review by each person costs and what the last one did, in the unit of `score`; w then holds
+            that cost too. None for nothing.
         """
         kind = score.dtype.type
         n_submissions, n_reviewers = self.shape
         to_sub = np.zeros(n_submissions, dtype=score.dtype) if start is None else start.u.astype(score.dtype)
         to_rev = np.zeros(n_reviewers, dtype=score.dtype) if start is None else -start.w.astype(score.dtype)
         sink = kind(0)
+        more, last = (kind(0), kind(0)) if load_cost is None else load_cost
+        forward, back_cost = np.broadcast_to(more, self.spare.shape), np.broadcast_to(last, self.spare.shape)
+        open_ = self.spare & ~self.short
         free_score = score[self._free]
         held_score = score[self._held]
         for _ in range(sweeps):
@@ -107,12 +117,12 @@ class Residual:
                 to_rev[self._free_heads] = np.minimum(to_rev[self._free_heads], through)
             sink = min(
                 sink,
-                (to_rev[self.spare & ~self.short]).min(initial=sink),
-                (to_rev[self.short] - penalty).min(initial=sink),
+                (to_rev[open_] + forward[open_]).min(initial=sink),
+                (to_rev[self.short] + forward[self.short] - penalty).min(initial=sink),
                 (to_sub[self.fillable] + penalty).min(initial=sink),
             )
-            to_rev[self.above_min] = np.minimum(to_rev[self.above_min], sink)
-            to_rev[self.some_min] = np.minimum(to_rev[self.some_min], sink + penalty)
+            to_rev[self.above_min] = np.minimum(to_rev[self.above_min], sink - back_cost[self.above_min])
+            to_rev[self.some_min] = np.minimum(to_rev[self.some_min], sink + penalty - back_cost[self.some_min])
             to_sub[self.missing] = np.minimum(to_sub[self.missing], sink - penalty)
             if self._held_starts.size:
                 back = np.minimum.reduceat(to_rev[self._held_cols] + held_score, self._held_starts)

@@ -1,8 +1,9 @@
-"""Ties on the optimal face: even loads first, then a seeded hash.
+"""Ties on the optimal face: unwanted pairs spread first, then even loads, then a seeded hash.
 
 All optimal plans share the pairs with ``s > u + w`` and choose freely among those with ``s == u + w``. On that
-face a second flow spreads the load with convex costs and orders what is still equal by a hash of row, column
-and seed, so that equal scores do not fill the first people in the list and equal input gives the equal plan.
+face a second flow spreads what people did not want, and then the load, with convex costs, and orders what is still
+equal by a hash of row, column and seed, so that equal scores do not fill the first people in the list and equal input
+gives the equal plan.
 """
 
 from __future__ import annotations
@@ -11,13 +12,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matching.constraints.problem import AssignmentProblem
-from matching.solvers.flow import Segments, transport
+from matching.solvers.flow import Detours, Segments, transport
 from matching.solvers.prices import Prices
-from matching.types import IntArray
+from matching.types import FloatArray, IntArray
 
-__all__ = ["even_out"]
+__all__ = ["UNWANTED", "detours_of", "even_out", "unwanted_among"]
 
 HASH_LEVELS = 1 << 10  # distinct tie-breaking costs of a pair; small, since the evenness cost must outweigh their sum
+
+
+LEVELS = 8  # scores of a venue with at most this many different values are levels, such as bids
+UNWANTED = 64  # how far one more unwanted pair stands above one more review where costs leave no more room
+
+
+def unwanted_among(problem: AssignmentProblem, rows: IntArray, cols: IntArray, score: FloatArray) -> NDArray[np.bool_]:
+    """Which of the pairs their reviewers do not want, bool of shape (n_pairs,).
+
+    Those of `AssignmentProblem.unwanted`. Where it is empty and the scores take at most LEVELS different values, as
+    bids do, those of the lower half of their range; other scores do not say what anybody wants.
+    """
+    if len(problem.unwanted):
+        return problem.unwanted.contains(rows, cols)
+    levels = np.unique(score[: 1 << 12])
+    if not 1 < levels.size <= LEVELS:
+        return np.zeros(rows.size, dtype=bool)
+    levels = np.unique(score)
+    if levels.size > LEVELS:
+        return np.zeros(rows.size, dtype=bool)
+    return np.asarray(score <= 0.5 * (levels[0] + levels[-1]))
 
 
 def even_out(
@@ -31,6 +53,7 @@ def even_out(
     load_min: IntArray,
     load_max: IntArray,
     rng: int,
+    unwanted: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.bool_] | None:
     """The evenest of all plans with the same integer total; None where the optimum is unique or nothing is free.
 
@@ -44,6 +67,8 @@ def even_out(
         Reviews the present plan gives each submission, locked ones not counted.
     load_min, load_max : ndarray of shape (n_reviewers,), int64
         After locked pairs were taken out.
+    unwanted : ndarray of shape (n_pairs,), bool, or None
+        Pairs whose number by person is evened out before the loads are.
     """
     reduced = gain - prices.u[rows] - prices.w[cols]
     free = reduced == 0
@@ -64,16 +89,25 @@ def even_out(
     pairs = np.flatnonzero(free)
     total = int(supply.sum())
     step = total * HASH_LEVELS + 1
-    must = 4 * step * int((held + fixed_load + most).max(initial=0) + 1) * (total + 1)
-    if must > (1 << 61) // (sum(problem.shape) + 2):
+    limit = (1 << 61) // (2 * sum(problem.shape) + 2)
+    most_load = int((held + fixed_load + most).max(initial=0)) + 1
+    if 8 * step * most_load * (total + 1) > limit:
         return None
     # One arc for each review a person may carry, each dearer than the one before: sum of squared loads.
-    reviewer = np.repeat(np.arange(n_reviewers, dtype=np.int64), most)
-    if reviewer.size:
-        nth = np.arange(reviewer.size) - np.repeat(np.cumsum(most) - most, most)
-    else:
-        nth = np.empty(0, dtype=np.int64)
+    reviewer, nth = _each(most)
     cost = (2 * (nth + (held + fixed_load)[reviewer]) + 1) * step
+    detours, dearest = None, 2 * step * most_load
+    if unwanted is not None and unwanted[pairs].any():
+        above = 2 * most_load * total + 1
+        if 4 * step * above * most_load * (total + 1) > limit:
+            above = UNWANTED
+        locked = problem.locked[problem.unwanted.contains(problem.locked[:, 0], problem.locked[:, 1])]
+        before = np.bincount(np.concatenate([locked[:, 1], cols[fixed & unwanted]]), minlength=n_reviewers)
+        detours = detours_of(cols[pairs], unwanted[pairs], before, above * step)
+        dearest += int(detours.arcs.cost.max(initial=0))
+    must = 2 * dearest * (total + 1)
+    if must > limit:
+        return None
     cost = cost - np.where(nth < least[reviewer], must, 0)
     flow = transport(
         problem.shape,
@@ -83,6 +117,7 @@ def even_out(
         supply,
         Segments(reviewer, np.ones(reviewer.size, dtype=np.int64), cost),
         2 * must,
+        detours=detours,
     )
     load = np.bincount(cols[pairs][flow.taken], minlength=n_reviewers)
     if flow.unfilled.any() or (load < least).any():
@@ -90,6 +125,22 @@ def even_out(
     chosen = fixed.copy()
     chosen[pairs] = flow.taken
     return chosen
+
+
+def _each(count: IntArray) -> tuple[IntArray, IntArray]:
+    """Line and running number of every unit: count [2, 0, 1] gives lines [0, 0, 2] and numbers [0, 1, 0]."""
+    line = np.repeat(np.arange(count.size, dtype=np.int64), count)
+    return line, np.arange(line.size, dtype=np.int64) - np.repeat(np.cumsum(count) - count, count)
+
+
+def detours_of(cols: IntArray, unwanted: NDArray[np.bool_], before: IntArray, step: int) -> Detours:
+    """A node for each person with unwanted pairs, whose arcs cost more from one unwanted pair to the next."""
+    people, place = np.unique(cols[unwanted], return_inverse=True)
+    node = np.full(cols.size, -1, dtype=np.int64)
+    node[unwanted] = place
+    at, nth = _each(np.bincount(place, minlength=people.size).astype(np.int64))
+    cost = (2 * (nth + before[people][at]) + 1) * step
+    return Detours(node, Segments(at, np.ones(at.size, dtype=np.int64), cost), people.astype(np.int64))
 
 
 def _hash(rows: IntArray, cols: IntArray, seed: int) -> IntArray:

@@ -18,6 +18,9 @@ __all__ = ["InvalidJsonError", "InvalidRequestError", "PlacedIssue", "place", "s
 
 Step = str | int
 
+EXTRA = re.compile(r"^(rules\[\d+\]\.\w+)\.(extra\..+?)((?:\.(?:not|at_least|at_most))?(?:\[\d+\])?)$")
+"""The place of a fault about an attribute of a rule whose name has a dot in it."""
+
 
 class InvalidRequestError(InputError):
     """Well-formed, but fields, types or ranges are wrong."""
@@ -50,6 +53,8 @@ def steps(field: str | None) -> tuple[Step, ...]:
     """``"publications[2].title"`` or ``"publications.2.title"`` as the steps of a pointer."""
     if not field:
         return ()
+    if named := EXTRA.match(field):
+        return (*steps(named[1]), named[2], *steps(named[3]))
     return tuple(int(part) if part.isdigit() else part for part in re.split(r"[.\[\]]+", field) if part)
 
 

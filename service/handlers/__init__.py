@@ -19,8 +19,10 @@ from service.handlers.results import (
     plan_alternates,
     plan_assignments,
     plan_diagnosis,
+    plan_probabilities,
 )
 from service.handlers.reviewers import add_reviewers, delete_reviewer, get_reviewer, list_reviewers, put_reviewer
+from service.handlers.rules import delete_rules, get_rules, put_rules
 from service.handlers.scores import delete_scores, list_scores, list_signals, put_scores
 from service.handlers.submissions import (
     add_submissions,
@@ -42,11 +44,13 @@ __all__ = [
     "delete_conflicts",
     "delete_locks",
     "delete_reviewer",
+    "delete_rules",
     "delete_scores",
     "delete_submission",
     "delete_venue",
     "get_plan",
     "get_reviewer",
+    "get_rules",
     "get_submission",
     "get_venue",
     "health",
@@ -65,10 +69,12 @@ __all__ = [
     "plan_certificate",
     "plan_diagnosis",
     "plan_explanations",
+    "plan_probabilities",
     "put_bids",
     "put_conflicts",
     "put_locks",
     "put_reviewer",
+    "put_rules",
     "put_scores",
     "put_submission",
     "readiness",

@@ -40,6 +40,18 @@ FORMULA = (
 )
 """How the bound is recomputed from a certificate; `matching.plan.audit` is the same as code."""
 
+FORMULA_OF_PROOFS = (
+    "For each of proofs: bound = f*(y) + sum over constraints of multiplier * (g*(z) - at_least) + B, where f is the"
+    " objective, g that of the earlier one, * the convex conjugate (the supremum of f(U) - y . U), y and z the weights."
+    " B is the sum "
+    + FORMULA.removeprefix("bound = ").rstrip(".")
+    + ", with the prices of the proof, and with affinity replaced by (y + sum of multiplier * z) * affinity minus the"
+    " prices of the rules the pair counts in, plus what those rules pay: price times at_most, or at_least where the"
+    " price is negative. Objectives that are no functions of the sums (envy, evenness, randomised, perturbed, robust)"
+    " are bounded by the same prices as matching.plan.proofs says."
+)
+"""The same for rules and for other objectives than the total."""
+
 MOST_KEPT = 2  # venues whose facts stay in memory: a chair asks about one plan many times
 
 _KEPT: dict[tuple[str, str, str], Exclusions] = {}
@@ -66,8 +78,8 @@ def plan_explanations(
     Returns
     -------
     items : list of dict
-        submission, reviewer, assigned, code, affinity, locked, parts, reasons, conflicts, alternate, and what
-        `service.handlers.evidence.with_evidence` adds. A side is None where the reason is the other side's alone.
+        submission, reviewer, assigned, code, affinity, locked, probability, parts, reasons, conflicts, alternate,
+        and what `service.handlers.evidence.with_evidence` adds. A side is None where the reason is the other's alone.
         Evidence is looked up for those assigned and, if both are given, for the pair asked about, whatever became of
         it.
     cursor : str or None
@@ -115,6 +127,7 @@ def plan_certificate(services: Services, plan: str) -> Record:
         certificate = document(connection, row, "certificate")
         provenance = document(connection, row, "provenance")
         locked = plans.locked_affinity(connection, row.key)
+    certificate.setdefault("proofs", [])  # plans stored before there were rules have none
     prices, loads = certificate["submission_prices"], facts.loads
     certificate["submissions"] = [
         {"id": name, "demand": count, "price": prices.get(name)} for name, count in facts.demand.items()
@@ -123,7 +136,7 @@ def plan_certificate(services: Services, plan: str) -> Record:
         {"id": name, "load_max": most, "load_min": least, "price": certificate["reviewer_prices"].get(name)}
         for name, (most, least) in loads.items()
     ]
-    certificate.update(locked_affinity=locked, formula=FORMULA)
+    certificate.update(locked_affinity=locked, formula=FORMULA_OF_PROOFS if certificate["proofs"] else FORMULA)
     numbers = {"status": row.status, "value": row.value, "bound": row.bound, "gap": row.gap}
     hashes = {"input_hash": row.input_hash, "venue_hash": row.venue_hash}
     return {"plan": row.id, **numbers, "certificate": certificate, **hashes, "provenance": provenance}
@@ -226,6 +239,8 @@ class _Teller:
     def _cost(self, row: Row[Any]) -> float:
         """What a plan with this pair loses for certain, by the prices; rounded down to four places."""
         prices = self._certificate
+        if prices.get("proofs"):  # of weighted affinities, with rules or for other objectives
+            return 0.0
         price = prices["submission_prices"].get(row.submission, 0.0) + prices["reviewer_prices"].get(row.reviewer, 0.0)
         lost = float(price - row.affinity - (self.row.gap or 0.0))
         return max(0.0, math.floor(lost * 1e4) / 1e4)
@@ -241,7 +256,8 @@ class _Teller:
 def _item(submission: str | None, reviewer: str | None, code: str, reasons: Sequence[str]) -> Record:
     return {
         "submission": submission, "reviewer": reviewer, "assigned": False, "code": code, "affinity": None,
-        "locked": False, "parts": [], "reasons": list(reasons), "conflicts": [], "alternate": None, **bare(),
+        "locked": False, "probability": None, "parts": [], "reasons": list(reasons), "conflicts": [],
+        "alternate": None, **bare(),
     }  # fmt: skip
 
 

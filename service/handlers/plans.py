@@ -17,7 +17,7 @@ from service.engine import engine_or_default
 from service.errors import NotReadyError, StateConflictError
 from service.handlers.common import Page, Record, page_of, page_start, timestamp
 from service.handlers.idempotency import Claim, bind_plan
-from service.handlers.precheck import check_asked, missing_sides
+from service.handlers.precheck import check_asked, check_names, missing_sides
 from service.handlers.uploads import read_upload
 from service.store import plans, records
 from service.store.pairs import signals_of
@@ -116,8 +116,8 @@ def create_plan(
     ------
     NotFoundError
     InvalidParamsError
-        ``invalid-params``: an option out of range, an unknown scorer, load_min above load_max, or a weight of a
-        signal the venue does not have.
+        ``invalid-params``: an option out of range, an unknown scorer, load_min above load_max, a weight of a
+        signal the venue does not have, or a rule about attributes and ids it does not have.
     InvalidVenueError
         ``invalid-venue``: locks that name nobody, contradict a declared conflict, or exceed a demand or a load.
     NotReadyError
@@ -135,6 +135,7 @@ def create_plan(
         if upload.issues:
             raise InvalidVenueError(issues=upload.issues)
         check_asked(connection, row, wanted, locks, upload)
+        check_names(connection, venue_key, wanted)
         snapshot = take_snapshot(connection, venue_key, records.ids_of_pairs(connection, upload.rows))
     plan_id = uuid.uuid4().hex
 
@@ -212,6 +213,7 @@ def show_plan(row: Row[Any]) -> Record:
         "value": row.value,
         "bound": row.bound,
         "gap": row.gap,
+        "objectives": parsed(row.objectives),
         "created_at": timestamp(row.created_at),
         "started_at": timestamp(row.started_at),
         "ended_at": timestamp(row.ended_at),

@@ -5,19 +5,23 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection, Row, Table
 
-from matching.errors import InvalidParamsError, InvalidVenueError, Issue
+from matching.errors import InputError, InvalidParamsError, InvalidVenueError, Issue
 from matching.params import Params
 from service.handlers.uploads import Upload
 from service.store import pairs, records
+from service.store.snapshot import read_venue
 from service.store.tables import conflicts, locks, reviewers, submissions
+from service.translate import venue_from_snapshot
 
-__all__ = ["check_asked", "missing_sides"]
+__all__ = ["check_asked", "check_names", "missing_sides"]
 
 DEFAULT_SCORER = "lexical"
+MOST_RECORDS = 5_000  # people and submissions of a venue up to which rules are looked up here, within a second or two
 MOST_LOCKS = 10_000  # locks of one request that are looked at here; more are left to the run
 
 
@@ -68,6 +72,43 @@ def check_asked(
         issues = _lock_issues(connection, venue.key, record, params, given, upload)
         if issues:
             raise InvalidVenueError(issues=issues)
+
+
+def check_names(connection: Connection, venue_key: int, params: Params) -> None:
+    """Refuse rules and numbers by id of a request that speak of attributes or ids the venue does not have.
+
+    What the venue's own rules get wrong is left to readiness and the run: it is no fault of the request.
+
+    Raises
+    ------
+    InvalidParamsError
+    """
+    by_id = [name for wish in params.wishes for name in wish.options if not isinstance(wish.options[name], int | float)]
+    if not params.rules and not by_id:
+        return
+    counts = records.count_venue(connection, venue_key)
+    if counts["reviewers"] + counts["submissions"] > MOST_RECORDS:
+        return
+    # imported here: most requests never need it
+    from matching.prepared import prepare, wishes_by_id
+
+    issues: list[Issue] = []
+    try:
+        resolved = prepare(venue_from_snapshot(read_venue(connection, venue_key)), params)[0]
+    except InputError as error:
+        issues += [issue for issue in error.issues if issue.source == "params" and _is_of_rules(issue)]
+    else:
+        place = "objective[0]." if isinstance(params.objective, tuple) else "objective."
+        try:
+            wishes_by_id(params.wishes, resolved)
+        except InvalidParamsError as error:
+            issues += [replace(issue, field=f"{place}{issue.field}") for issue in error.issues]
+    if issues:
+        raise InvalidParamsError(issues=issues)
+
+
+def _is_of_rules(issue: Issue) -> bool:
+    return (issue.field or "").startswith("rules")
 
 
 def _lock_issues(

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, Table
 
 from service.errors import StateConflictError
-from service.handlers.common import Page, Record, page_of, page_start
+from service.handlers.common import Page, Record, cut_page, page_of, page_start
 from service.store import plans
 from service.store.tables import alternates, assignments
 from service.wiring import Services
@@ -19,6 +19,7 @@ __all__ = [
     "plan_alternates",
     "plan_assignments",
     "plan_diagnosis",
+    "plan_probabilities",
     "show_alternate",
     "show_assignment",
 ]
@@ -41,7 +42,7 @@ def plan_assignments(
 
     Returns
     -------
-    items : list of {"submission", "reviewer", "affinity", "locked", "parts", "reasons"}
+    items : list of {"submission", "reviewer", "affinity", "locked", "parts", "reasons", "probability"}
     cursor : str or None
 
     Raises
@@ -65,14 +66,41 @@ def plan_alternates(
 
 
 def plan_diagnosis(services: Services, plan: str) -> Record:
-    """Why no full plan exists: {"plan", "state", "status", "diagnosis", "unfilled", "notices"}; empty for a full one.
+    """Why no full plan exists, empty for a full one, and where rules are missed.
+
+    {"plan", "state", "status", "diagnosis", "unfilled", "rule_shortfalls", "notices"}.
 
     Raises NotFoundError, StateConflictError as `plan_assignments`.
     """
     with services.store.read() as connection:
         row = finished(connection, plan)
         parts = {name: document(connection, row, name) for name in ("diagnosis", "unfilled", "notices")}
+        parts["rule_shortfalls"] = document(connection, row, "rule_shortfalls") or []
     return {"plan": row.id, "state": row.state, "status": row.status, **parts}
+
+
+def plan_probabilities(
+    services: Services,
+    plan: str,
+    submission: str | None = None,
+    reviewer: str | None = None,
+    cursor: str | None = None,
+    limit: int | None = None,
+) -> Page:
+    """Pairs a randomised plan might have drawn: {"submission", "reviewer", "probability"}, by submission and reviewer.
+
+    Empty for every other plan. Parameters and errors as of `plan_assignments`.
+    """
+    (after,), size = page_start(services, cursor, limit)
+    with services.store.read() as connection:
+        row = finished(connection, plan)
+        found = document(connection, row, "probabilities") or []
+    items = [
+        {"submission": paper, "reviewer": person, "probability": chance}
+        for paper, person, chance in found
+        if submission in (None, paper) and reviewer in (None, person)
+    ]
+    return cut_page(items, after, size)
 
 
 def _page(
@@ -112,7 +140,7 @@ def document(connection: Connection, row: Row[Any], name: str) -> Any:
 def show_assignment(row: Row[Any]) -> Record:
     """An assigned pair as JSON."""
     shown = {"submission": row.submission, "reviewer": row.reviewer, "affinity": row.affinity, "locked": row.locked}
-    return {**shown, **json.loads(row.detail)}
+    return {**shown, "probability": None, **json.loads(row.detail)}
 
 
 def show_alternate(row: Row[Any]) -> Record:

@@ -46,7 +46,7 @@ MOST_WAITING = 4  # requests of one process that wait for their plans, a quarter
 POLL = 0.05  # seconds between two looks at a plan somebody waits for
 RETRY_AFTER = "1"  # seconds
 LATER = "5"  # seconds; evidence that is not there within the time a request waits takes a while
-COLUMNS = ("submission", "reviewer", "affinity", "locked", "reasons")
+COLUMNS = ("submission", "reviewer", "affinity", "locked", "probability", "reasons")
 CSV_EXAMPLE = "submission,reviewer,affinity,locked,reasons\np1,~Ada_Quell1,0.71,false,text 0.71\n"
 WAIT = {
     "name": "Prefer",
@@ -148,19 +148,29 @@ class Assignments(MethodView):
             items = every_page(
                 lambda cursor, limit: handlers.plan_assignments(services(), plan, submission, reviewer, cursor, limit)
             )
-            rows = (
-                (
-                    item["submission"],
-                    item["reviewer"],
-                    item["affinity"],
-                    item["locked"],
-                    "; ".join(item.get("reasons") or ()),
-                )
-                for item in items
-            )
-            response = csv_answer(COLUMNS, rows, "assignments.csv", query.get("format") == "csv-spreadsheet")
+            drawn = any(item["probability"] is not None for item in items)
+            columns = [name for name in COLUMNS if drawn or name != "probability"]
+            rows = ([*(item[name] for name in columns[:-1]), "; ".join(item.get("reasons") or ())] for item in items)
+            response = csv_answer(columns, rows, "assignments.csv", query.get("format") == "csv-spreadsheet")
         response.vary.add("Accept")
         return response
+
+
+@blueprint.route("/plans/<plan>/probabilities", parameters=path_parameters("plan"))
+class Probabilities(MethodView):
+    """What a randomised plan was drawn from."""
+
+    @operation(
+        blueprint,
+        "listProbabilities",
+        {200: found("One page; empty for plans that are not randomised.", schemas.ProbabilityPage)},
+        problems=(404, 409),
+        query=schemas.ProbabilitiesQuery,
+    )
+    def get(self, plan: str, query: dict[str, Any]) -> Response:
+        """List the pairs a randomised plan might have drawn, each with its probability."""
+        sides = query.get("submission"), query.get("reviewer")
+        return listing(*handlers.plan_probabilities(services(), plan, *sides, query.get("cursor"), page_size(query)))
 
 
 @blueprint.route("/plans/<plan>/alternates", parameters=path_parameters("plan"))

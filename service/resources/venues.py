@@ -100,6 +100,42 @@ class Venue(MethodView):
         return nothing()
 
 
+@blueprint.route("/venues/<venue>/rules", parameters=path_parameters("venue"))
+class Rules(MethodView):
+    """Rules by attributes."""
+
+    @operation(
+        blueprint,
+        "getRules",
+        {200: found("The list, empty where there are none.", schemas.RulesSchema, example=schemas.RULES, headers=ETAG)},
+        problems=(404,),
+        reads_version=True,
+    )
+    def get(self, venue: str) -> Response:
+        """Read the rules of a venue."""
+        return record(handlers.get_rules(services(), venue))
+
+    @operation(
+        blueprint,
+        "replaceRules",
+        {200: found("The list as it is now.", schemas.RulesSchema, example=schemas.RULES, headers=ETAG)},
+        problems=(404,),
+        body=JsonBody(schemas.RulesSchema, schemas.RULES),
+        query=WriteQuery,
+        version_required=True,
+    )
+    def put(self, venue: str, body: dict[str, Any], query: dict[str, Any]) -> Response:
+        """Replace the whole list of rules. The first list of a venue needs no If-Match."""
+        if_match = request.headers.get("If-Match")
+        return record(handlers.put_rules(services(), venue, body["rules"], if_match, query.get("dry_run", False)))
+
+    @operation(blueprint, "deleteRules", {204: found("Gone.")}, problems=(404,), query=WriteQuery, checks_version=True)
+    def delete(self, venue: str, query: dict[str, Any]) -> Response:
+        """Delete all rules of a venue."""
+        handlers.delete_rules(services(), venue, request.headers.get("If-Match"), query.get("dry_run", False))
+        return nothing()
+
+
 @blueprint.route("/venues/<venue>/readiness", parameters=path_parameters("venue"))
 class Readiness(MethodView):
     """What a run would find."""

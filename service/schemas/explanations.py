@@ -158,6 +158,11 @@ class ExplanationSchema(Schema):
         metadata={"description": "null where it is unknown, or was not looked up (see `evidence_state`)."},
     )
     locked = fields.Boolean(required=True)
+    probability = Real(
+        required=True,
+        allow_none=True,
+        metadata={"description": "With which a randomised plan drew the pair; null for others and other plans."},
+    )
     parts = ListOf(
         NestedRecord(ScorePartSchema),
         required=True,

@@ -30,6 +30,7 @@ __all__ = [
     "QueryWhole",
     "Real",
     "Reference",
+    "Spoken",
     "Text",
     "Whole",
     "fault",
@@ -58,7 +59,7 @@ def fault(text: str, code: str) -> ValidationError:
     return ValidationError(Coded(text, code))
 
 
-class _Spoken(fields.Field[Any]):
+class Spoken(fields.Field[Any]):
     """Words and codes of our own for the messages marshmallow makes."""
 
     default_error_messages = {"required": "is missing", "null": "must not be null", "invalid": "has the wrong type"}
@@ -99,7 +100,7 @@ class OneOf(validate.OneOf):
         return Coded(f"must be one of {', '.join(str(choice) for choice in self.choices)}", "unknown-choice")
 
 
-class Text(_Spoken, fields.String):
+class Text(Spoken, fields.String):
     """A string and nothing else. With `null_is_empty`, null means the same as "" (a missing title or abstract)."""
 
     default_error_messages = {"invalid": "must be a text"}
@@ -157,7 +158,7 @@ class Reference(Text):
         super().__init__(most=1000, least=1, **kwargs)
 
 
-class Whole(_Spoken, fields.Integer):
+class Whole(Spoken, fields.Integer):
     """A whole number: no fraction, no boolean, no text."""
 
     default_error_messages = {"invalid": "must be a whole number, without quotes or fraction"}
@@ -171,7 +172,7 @@ class Whole(_Spoken, fields.Integer):
         return value
 
 
-class Real(_Spoken, fields.Float):
+class Real(Spoken, fields.Float):
     """A finite number: no boolean, no text, no NaN."""
 
     default_error_messages = {"invalid": "must be a finite number, without quotes"}
@@ -197,7 +198,7 @@ class Real(_Spoken, fields.Float):
         return value
 
 
-class Flag(_Spoken, fields.Boolean):
+class Flag(Spoken, fields.Boolean):
     """true or false, nothing that merely looks like it."""
 
     default_error_messages = {"invalid": "must be true or false"}
@@ -208,7 +209,7 @@ class Flag(_Spoken, fields.Boolean):
         return value
 
 
-class ListOf(_Spoken, fields.List[Any]):
+class ListOf(Spoken, fields.List[Any]):
     """A JSON array."""
 
     default_error_messages = {"invalid": "must be a list"}
@@ -220,13 +221,13 @@ class ListOf(_Spoken, fields.List[Any]):
         return loaded
 
 
-class NestedRecord(_Spoken, fields.Nested):
+class NestedRecord(Spoken, fields.Nested):
     """One object inside another."""
 
     default_error_messages = {"invalid": "must be an object", "type": "must be an object"}
 
 
-class Map(_Spoken, fields.Dict):
+class Map(Spoken, fields.Dict):
     """A JSON object with free names; `values`, where given, judges each value."""
 
     default_error_messages = {"invalid": "must be an object"}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from marshmallow import Schema, fields
 
-from matching.params import OBJECTIVES
 from service.schemas.common import MOST_PAIRS, PageQuery, Record, page_of
 from service.schemas.conflicts import LockSchema
 from service.schemas.fields import Flag, Length, ListOf, Map, NestedRecord, OneOf, Real, Text, Whole
+from service.schemas.wishes import OBJECTIVE_EXAMPLE, RULES_EXAMPLE, Objective, Rules
 
 __all__ = [
     "AlternatePage",
@@ -21,10 +21,14 @@ __all__ = [
     "PlanPage",
     "PlanRequestSchema",
     "PlanSchema",
+    "ProbabilityPage",
     "ScorePartSchema",
 ]
 
-EXAMPLE = {"demand": 2, "load_max": 4, "weights": {"text": 1.0, "bids": 0.25}, "rng": 7}
+EXAMPLE = {
+    "demand": 2, "load_max": 4, "weights": {"text": 1.0, "bids": 0.25}, "objective": OBJECTIVE_EXAMPLE,
+    "rules": RULES_EXAMPLE, "rng": 7,
+}  # fmt: skip
 STATES = ("queued", "running", "succeeded", "infeasible", "failed", "interrupted", "cancelled", "timed_out")
 SEED_MOST = 2**63 - 1
 
@@ -39,7 +43,16 @@ class ParamsSchema(Record):
     load_min = Whole(
         allow_none=True, metadata={"description": "Fewest reviews a reviewer; replaces the venue's default."}
     )
-    objective = Text(validate=OneOf(OBJECTIVES), metadata={"description": 'What is maximised. Default "total".'})
+    objective = Objective(
+        metadata={
+            "description": "What is maximised: a name, an object with `name` and options, or a list of those in order "
+            "of importance. alpha belongs to welfare, t to threshold, cap to randomised and perturbed, beta to "
+            'perturbed, standard_error and radius to robust. Default "total".'
+        }
+    )
+    rules = Rules(
+        metadata={"description": "Rules by attributes; they hold beside the venue's own. README describes each kind."}
+    )
     weights = Map(
         values=Real(least=0), metadata={"description": "Signal -> weight; signals not named keep their default."}
     )
@@ -85,6 +98,15 @@ class PlanRequestSchema(ParamsSchema):
     )
 
 
+class ReachedSchema(Schema):
+    """One objective of a plan, with its options beside these fields."""
+
+    name = Text(required=True)
+    value = Real(required=True, allow_none=True, metadata={"description": "In the objective's own unit."})
+    bound = Real(required=True, allow_none=True, metadata={"description": "No plan is better."})
+    gap = Real(required=True, allow_none=True, metadata={"description": "Distance of the two."})
+
+
 class PlanSchema(Schema):
     """One run and its state."""
 
@@ -101,9 +123,14 @@ class PlanSchema(Schema):
     )
     phase = Text(allow_none=True, metadata={"description": "What the run is doing."})
     progress = Real(allow_none=True, metadata={"description": "Fraction done, 0 to 1."})
-    value = Real(allow_none=True, metadata={"description": "Total affinity of the best plan so far."})
-    bound = Real(allow_none=True, metadata={"description": "No plan exceeds this."})
-    gap = Real(allow_none=True, metadata={"description": "bound - value, relative."})
+    value = Real(allow_none=True, metadata={"description": "Of the best plan so far, by the first objective."})
+    bound = Real(allow_none=True, metadata={"description": "No plan is better by the first objective."})
+    gap = Real(allow_none=True, metadata={"description": "Distance of value and bound."})
+    objectives = ListOf(
+        NestedRecord(ReachedSchema),
+        allow_none=True,
+        metadata={"description": "Every objective in order of importance; null before there is a result."},
+    )
     created_at = Text(allow_none=True, metadata={"description": "UTC, RFC 3339."})
     started_at = Text(allow_none=True)
     ended_at = Text(allow_none=True)
@@ -167,9 +194,31 @@ class AssignmentSchema(Schema):
     locked = fields.Boolean(required=True)
     parts = ListOf(NestedRecord(ScorePartSchema), required=True)
     reasons = ListOf(Text(), required=True, metadata={"description": "Sentences a chair can read."})
+    probability = Real(
+        required=True,
+        allow_none=True,
+        metadata={"description": "With which a randomised plan draws the pair; null for other plans."},
+    )
 
 
 AssignmentPage = page_of("AssignmentPage", AssignmentSchema, "By submission, then falling affinity.")
+
+
+class ProbabilitiesQuery(AlternatesQuery):
+    """Which pairs."""
+
+    reviewer = Text(most=1000, least=1, metadata={"description": "Only those of this reviewer."})
+
+
+class ProbabilitySchema(Schema):
+    """A pair a randomised plan might have drawn."""
+
+    submission = Text(required=True)
+    reviewer = Text(required=True)
+    probability = Real(required=True, metadata={"description": "Above 0, at most 1."})
+
+
+ProbabilityPage = page_of("ProbabilityPage", ProbabilitySchema, "By submission, then reviewer.")
 
 
 class AlternateSchema(Schema):
@@ -187,13 +236,31 @@ AlternatePage = page_of("AlternatePage", AlternateSchema, "By submission, then r
 
 
 class DiagnosisSchema(Schema):
-    """Why no full plan exists; empty for a full one."""
+    """Why no full plan exists, empty for a full one; and where rules are missed."""
 
     plan = Text(required=True)
     state = Text(required=True)
     status = Text(allow_none=True)
-    diagnosis = Map(required=True, allow_none=True)
+    diagnosis = Map(
+        required=True,
+        allow_none=True,
+        metadata={
+            "description": "`sentences`: all of it in words. `capacity`: reviews needed and available by count. "
+            "`unfilled`, `load_min`: what the fullest plan misses. `too_few_eligible`: submissions with fewer eligible "
+            "people than they need. `unserved`: minimal sets of submissions that need more than the people open to "
+            "them can give; `unmet_minima`: the same for load minima. `rules_clash`: bounds of which no plan keeps "
+            "all. `repairs`: changes with what each closes (`filled`) and leaves (`missing`), found by solving again."
+        },
+    )
     unfilled = Map(values=Whole(), metadata={"description": "Submission -> reviews it misses."})
+    rule_shortfalls = ListOf(
+        Map(),
+        required=True,
+        metadata={
+            "description": "Where a rule with a price, or of an infeasible plan any rule, is missed: `rule`, where, "
+            "`above` or `below` with the units, and their `cost`."
+        },
+    )
     notices = ListOf(Map())
 
 
@@ -226,6 +293,14 @@ class ProofSchema(Schema):
         required=True, metadata={"description": "Code without a solver recomputed value and bound, and agreed."}
     )
     formula = Text(required=True, metadata={"description": "How to get the bound from these numbers, in words."})
+    proofs = ListOf(
+        Map(),
+        required=True,
+        metadata={
+            "description": "One for each objective, where there are rules or other objectives than the total: weights "
+            "by submission, earlier objectives with their multipliers, prices of submissions, reviewers and rules."
+        },
+    )
     submission_prices = Map(values=Real(), metadata={"description": "The same prices by id."})
     reviewer_prices = Map(values=Real(), metadata={"description": "The same prices by id."})
 

@@ -10,8 +10,9 @@ from marshmallow import Schema, ValidationError, fields
 from matching.profiles.identity import fold_domain
 from service.schemas.common import Record, page_of
 from service.schemas.fields import Coded, Key, ListOf, Map, NestedRecord, Text, Whole, fault
+from service.schemas.wishes import RULES_EXAMPLE, Rules
 
-__all__ = ["ReadinessSchema", "VenueChangeSchema", "VenuePage", "VenueSchema", "VenueShownSchema"]
+__all__ = ["ReadinessSchema", "RulesSchema", "VenueChangeSchema", "VenuePage", "VenueSchema", "VenueShownSchema"]
 
 LONGEST_DOMAIN = 253  # characters (RFC 1035)
 
@@ -24,6 +25,9 @@ EXAMPLE = {
     "domain_aliases": {"oldco.example": "newco.example"},
     "free_mail": ["post.example"],
 }
+
+
+RULES = {"rules": RULES_EXAMPLE}
 
 
 class Domain(Text):
@@ -116,6 +120,18 @@ class VenueShownSchema(Schema):
     free_mail = ListOf(Text(), required=True)
     created_at = fields.DateTime(metadata={"description": "When it was created, UTC."})
     counts = Map(values=Whole(most=None), metadata={"description": "Stored records by kind; on single venues only."})
+
+
+class RulesSchema(Record):
+    """The rules of a venue as one list."""
+
+    rules = Rules(
+        required=True,
+        metadata={
+            "description": "They hold in every plan of the venue. Their form is checked here; attributes, values and "
+            "ids are looked up when a plan is made, and by readiness."
+        },
+    )
 
 
 VenuePage = page_of("VenuePage", VenueShownSchema, "Venues in the order of their creation.")

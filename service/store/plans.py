@@ -20,6 +20,7 @@ from service.store.tables import alternates, assignments, plan_documents, plans,
 
 __all__ = [
     "ENDED",
+    "LOADING",
     "OPEN",
     "adopt_plan",
     "all_open_plans",
@@ -41,6 +42,7 @@ __all__ = [
 
 OPEN = ("queued", "running")
 ENDED = ("succeeded", "infeasible", "failed", "interrupted", "cancelled", "timed_out")
+LOADING = "loading"  # phase of a running plan before the engine's first report
 CHUNK = 5_000  # rows a statement
 
 
@@ -85,7 +87,7 @@ def claim_plan(connection: Connection, plan: str, claim: str, worker: str) -> bo
         update(plans)
         .where(plans.c.id == plan, plans.c.state == "queued")
         .values(
-            state="running", claim=claim, worker=worker, started_at=now, heartbeat_at=now, phase="loading",
+            state="running", claim=claim, worker=worker, started_at=now, heartbeat_at=now, phase=LOADING,
             version=plans.c.version + 1,
         )
     )  # fmt: skip
@@ -198,7 +200,7 @@ def all_open_plans(connection: Connection) -> Sequence[Row[Any]]:
     """Every open plan with what says whether anybody still works on it."""
     query: Select[Any] = select(
         plans.c.id, plans.c.state, plans.c.owner, plans.c.lease_until, plans.c.heartbeat_at, plans.c.started_at,
-        plans.c.cancel_requested_at, plans.c.worker,
+        plans.c.cancel_requested_at, plans.c.worker, plans.c.phase,
     ).where(plans.c.state.in_(OPEN))  # fmt: skip
     return connection.execute(query).all()
 

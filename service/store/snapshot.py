@@ -17,6 +17,7 @@ from sqlalchemy import Connection, select
 
 from service.errors import NotFoundError
 from service.store.pairs import signals_of, values_of_pairs
+from service.store.rules import NO_RULES, find_rules
 from service.store.tables import PAIR_TABLES, plan_inputs, reviewers, scores, submissions, venues
 
 __all__ = ["Snapshot", "keep_snapshot", "load_snapshot", "read_venue", "take_snapshot"]
@@ -89,7 +90,11 @@ def _parts(connection: Connection, venue_key: int, more_locks: Iterable[tuple[st
         yield between + f'{{"name":{_text(signal.name)},"default":{_text(signal.default_value)},"rows":'
         yield _text(values_of_pairs(connection, scores, signal.key, COLUMNS["scores"])) + "}"
         between = ","
-    yield "]}"
+    yield "]"
+    _, rules = find_rules(connection, venue_key)
+    if rules != NO_RULES:  # left out without any: then the hash is what it was before there were rules
+        yield f',"rules":{rules}'
+    yield "}"
 
 
 def _text(value: Any) -> str:

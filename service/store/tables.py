@@ -41,6 +41,7 @@ __all__ = [
     "scores",
     "signals",
     "submissions",
+    "venue_rules",
     "venues",
 ]
 
@@ -76,6 +77,16 @@ venues = Table(
     Column("people", Text, nullable=False),  # another random text whenever the name of any reviewer changes
     Column("record", Text, nullable=False),  # JSON: name, defaults, domain tables
     Column("created_at", Float, nullable=False),  # seconds since 1970, UTC, as every time below
+)
+
+
+venue_rules = Table(
+    "venue_rules",
+    metadata,
+    Column("venue_key", Key, ForeignKey("venues.key", ondelete="CASCADE"), primary_key=True),
+    # no row is version 0, without a rule; a row that once was there stays, so that no version ever comes back
+    Column("version", Integer, nullable=False),
+    Column("body", Text, nullable=False),  # JSON: the list of rules as given
 )
 
 
@@ -188,13 +199,14 @@ plans = Table(
     Index(None, "state"),
     Column("input_hash", Text),  # the engine's, over venue and options; null before there is a result
     Index(None, "venue_hash"),
+    Column("objectives", Text),  # JSON: name, options, value, bound and gap of each; null before there is a result
 )
 
 plan_documents = Table(
     "plan_documents",
     metadata,
     Column("plan_key", Key, ForeignKey("plans.key", ondelete="CASCADE"), primary_key=True),
-    Column("name", Text, primary_key=True),  # report, certificate, diagnosis, provenance, notices, unfilled
+    Column("name", Text, primary_key=True),  # those of service.translate.PLAN_DOCUMENTS
     Column("body", Text, nullable=False),
 )
 

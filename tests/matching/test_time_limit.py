@@ -99,13 +99,14 @@ def test_what_was_encoded_before_the_limit_is_kept(monkeypatch, folder, tmp_path
 def test_the_solver_gets_what_scoring_left_of_the_time(monkeypatch):
     """Not the whole limit once more."""
     seen = []
-    real = engine.PricingSolver.solve
+    real = engine.solve
 
-    def solve(self, problem, **options):
-        seen.append(options["time_limit"])
-        return real(self, problem, **options)
+    def solve(problem, wishes, **options):
+        if options.get("progress") is not None:  # not one that checks a claim afterwards
+            seen.append(options["time_limit"])
+        return real(problem, wishes, **options)
 
-    monkeypatch.setattr(engine.PricingSolver, "solve", solve)
+    monkeypatch.setattr(engine, "solve", solve)
     whole = last_seconds(monkeypatch, "lexical", None)
     recommend(VENUE, Params(scorer="lexical", time_limit=whole + 100.0), progress=Clock(monkeypatch))
     assert seen[0] is None and seen[1] == pytest.approx(100.0, abs=1.5)

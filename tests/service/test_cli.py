@@ -1,9 +1,11 @@
 """The commands, as a chair types them."""
 
+import functools
 import hashlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,8 +14,11 @@ import pytest
 from click.testing import CliRunner
 
 import matching
-from matching.formats import fixture_path, read_plan_json
+from matching.formats import fixture_path, read_plan_json, write_plan_json
+from matching.watched import recommend_within
 from service.cli import INFEASIBLE, INPUT_ERROR, main
+from tests.hanging import HANG, Hanging, is_gone
+from tests.service.running import wait_for
 from tests.shared import SHARED, needs_shared
 from tests.tiny_bert import write_model
 
@@ -252,3 +257,121 @@ def test_a_limit_without_plan_claims_no_proof(tmp_path):
     assert written["status"] == "limit_without_plan" and written["assignments"] == []
     assert not written["certificate"]["audited"] and written["bound"] is None
     assert "nothing is proven" in " ".join(done.output.split()) and "audited" not in done.output
+
+
+def test_b40_a_run_that_hangs_ends_after_its_limit_and_says_so_in_the_file(tmp_path, monkeypatch):
+    """Exit status 3, as for every limit without a plan; no plan of an earlier run is left to be taken for this one."""
+    out = tmp_path / "plan.json"
+    out.write_text("of yesterday")
+    monkeypatch.setattr(
+        "matching.watched.recommend_within", functools.partial(recommend_within, engine=Hanging(), grace=0.2)
+    )
+    done = run("plan", fixture_path("tiny"), "--time-limit", "0.2", "--seed", HANG, "--out", out)
+    assert done.exit_code == INFEASIBLE
+    written = json.loads(out.read_text())
+    assert written["status"] == "limit_without_plan" and written["assignments"] == []
+    assert "stopped-from-outside" in [notice["code"] for notice in written["notices"]]
+    assert "stopped from outside" in " ".join(done.output.split())
+
+
+def test_b47_ctrl_c_stops_a_limited_run_whatever_it_is_at(tmp_path):
+    """At once, though native code is at work; no process stays behind and nothing is written."""
+    out, note = tmp_path / "plan.json", tmp_path / "process"
+    script = (
+        "import functools, matching.watched as watched\nfrom tests.hanging import Hanging\n"
+        "real = watched.recommend_within\n"
+        "def noting(venue, params, *, progress, resources):\n"
+        f"    tell = lambda report: open({str(note)!r}, 'w').write(str(int(report.value)))\n"
+        "    return real(venue, params, progress=tell, resources=resources, engine=Hanging())\n"
+        "watched.recommend_within = noting\nfrom service.cli import main\n"
+        f"main(['plan', {str(fixture_path('tiny'))!r}, '--time-limit', '600', '--seed', '{HANG}', "
+        f"'--out', {str(out)!r}])\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    planning = subprocess.Popen(
+        [sys.executable, "-c", script], env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    try:
+        wait_for(lambda: note.exists() and bool(note.read_text()))
+        os.killpg(planning.pid, signal.SIGINT)  # what a terminal does
+        _, told = planning.communicate(timeout=60)
+    finally:
+        planning.kill()
+    assert planning.returncode == 1 and "Aborted" in told and "Traceback" not in told
+    assert not out.exists()
+    wait_for(lambda: is_gone(int(note.read_text())))
+
+
+def test_plan_takes_objectives_and_rules_and_says_what_each_reached(tmp_path):
+    """Two objectives in order and a rule that cannot be kept everywhere: what each reached, and the slack."""
+    rules, out = tmp_path / "rules.json", tmp_path / "plan.json"
+    rules.write_text(
+        '[{"rule": "reviewers_per_submission", "reviewers": {"seniority": "senior"}, "at_least": 2, "price": 0.1,'
+        ' "name": "two seniors"}]'
+    )
+    done = run("plan", fixture_path("tiny"), "--scorer", "lexical", "--objective", '{"name": "maximin", "loss": 0.1}',
+               "--objective", "total", "--rules", rules, "--out", out)  # fmt: skip
+    assert done.exit_code == 0, done.output
+    shown = " ".join(done.output.replace("│", " ").split())
+    assert "maximin (loss 0.1): " in shown and "total: " in shown and shown.count(", bound ") == 2
+    assert "rule missed: two seniors, at p1" in shown
+    plan = read_plan_json(out.read_bytes())
+    assert [entry["name"] for entry in plan.objectives] == ["maximin", "total"]
+    assert plan.rule_shortfalls and plan.certificate.proofs and plan.certificate.audited
+
+
+def test_rules_of_the_folder_hold_without_being_named(tmp_path):
+    """rules.json is part of the venue; --rules adds to it."""
+    folder = tmp_path / "venue"
+    shutil.copytree(fixture_path("tiny"), folder)
+    (folder / "manifest.json").unlink()
+    (folder / "rules.json").write_text('[{"rule": "bar", "name": "not r4", "reviewers": {"id": "r4"}}]')
+    out = tmp_path / "plan.json"
+    done = run("plan", folder, "--scorer", "lexical", "--demand", 1, "--out", out, "--quiet")
+    assert done.exit_code == 0, done.output
+    assert "r4" not in {pair.reviewer for pair in read_plan_json(out.read_bytes()).assignments}
+
+
+def test_a_randomised_plan_writes_its_probabilities(tmp_path):
+    """As a table; the drawn pairs are marked, and the plan file reads back equal."""
+    out, table, chances = tmp_path / "plan.json", tmp_path / "plan.csv", tmp_path / "chances.csv"
+    done = run("plan", fixture_path("tiny"), "--scorer", "lexical", "--demand", 1, "--load", 2, "--objective",
+               '{"name": "randomised", "cap": 0.9}', "--out", out, "--csv", table,
+               "--probabilities", chances)  # fmt: skip
+    assert done.exit_code == 0, done.output
+    lines = [line.split(",") for line in chances.read_text().splitlines()]
+    assert lines[0] == ["submission", "reviewer", "probability", "drawn"]
+    assert sum(float(line[2]) for line in lines[1:]) == pytest.approx(4.0)
+    plan = read_plan_json(out.read_bytes())
+    drawn = {(line[0], line[1]) for line in lines[1:] if line[3] == "true"}
+    assert drawn == {(pair.submission, pair.reviewer) for pair in plan.assignments}
+    assert table.read_text().startswith("submission,reviewer,affinity,locked,probability,")
+    assert write_plan_json(plan) == out.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--objective", "best"], "must be one of total"),
+        (["--objective", '{"name": "randomised", cap: 0.5}'], "not JSON"),
+        (["--objective", "total", "--objective", '{"name": "welfare", "alpha": -1}'], "objective[1].alpha"),
+    ],
+)
+def test_faulty_objectives_are_told_by_place(arguments, words):
+    """As the library tells them."""
+    done = run("plan", fixture_path("tiny"), *arguments)
+    assert done.exit_code == INPUT_ERROR and words in " ".join(done.output.split())
+
+
+def test_faulty_rules_are_told_with_their_file(tmp_path):
+    """File, place and what would be right; an attribute nobody has is told as well."""
+    rules = tmp_path / "mine.json"
+    rules.write_text('[{"rule": "bar"}, {"rule": "seniors"}]')
+    done = run("plan", fixture_path("tiny"), "--rules", rules)
+    shown = " ".join(done.output.split())
+    assert done.exit_code == INPUT_ERROR and "mine.json, field rules[0]" in shown and "rules[1].rule" in shown
+    rules.write_text('[{"rule": "bar", "reviewers": {"seniorty": "senior"}}]')
+    done = run("plan", fixture_path("tiny"), "--rules", rules)
+    assert done.exit_code == INPUT_ERROR and "did you mean seniority?" in " ".join(done.output.split())
+    rules.write_text("null")
+    assert run("plan", fixture_path("tiny"), "--rules", rules).exit_code == INPUT_ERROR

@@ -77,6 +77,7 @@ def test_results_come_by_page_and_by_side(services: Services) -> None:
     assert end is None
     assert first[0] == {
         "submission": "p1", "reviewer": "r1", "affinity": 0.5, "locked": False, "reasons": ["near"],
+        "probability": None,
         "parts": [{"signal": "text", "value": 0.5, "used": 0.5, "weight": 1.0, "contribution": 0.5}],
     }  # fmt: skip
     assert len(handlers.plan_assignments(services, plan, reviewer="r1")[0]) == 2

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+import types
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 from service import cluster, handlers
 from service.config import Settings
 from service.jobs import DaskJobs
+from service.limits import Limits
 from service.store import Store
 from service.store.plans import adopt_plan, claim_plan
 from service.wiring import Services, build
@@ -168,6 +170,61 @@ def test_b40_a_native_call_that_never_returns_is_stopped_from_outside(dask: Serv
     wait_for(ended(dask, *plans))
     assert [state(dask, plan) for plan in plans] == ["timed_out", "succeeded"]
     assert handlers.get_plan(dask, plans[0])["problem"]["code"] == "time-limit"
+
+
+@pytest.fixture(scope="module")
+def patient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
+    """A server that allows an hour."""
+    settings = Settings(database_url="sqlite:///patient.db", data_dir=tmp_path_factory.mktemp("patient"))
+    store = Store(settings.database_url, settings.data_dir)
+    store.upgrade()
+    jobs = DaskJobs(store, engine=BySeed(), time_limit=3600.0, grace=0.3, starting=0.5, interval=0.05)
+    services = services_with(store, jobs)
+    yield services
+    services.close()
+
+
+def test_b40_a_plan_s_own_limit_is_kept_from_outside_and_the_server_answers_meanwhile(patient: Services) -> None:
+    """A chair who asked for a second does not wait the hour that the server would allow."""
+    plan = start(patient, rng=HANG, time_limit=1.0)
+    wait_for(lambda: state(patient, plan) == "running")
+    assert handlers.health(patient)["status"] == "ok"
+    wait_for(ended(patient, plan))
+    assert state(patient, plan) == "timed_out"
+    assert "1 seconds" in handlers.get_plan(patient, plan)["problem"]["detail"]
+    after = start(patient, time_limit=1.0)
+    wait_for(ended(patient, after))
+    assert state(patient, after) == "succeeded"
+
+
+def test_b47_a_cancel_reaches_a_plan_that_hangs(patient: Services) -> None:
+    """It asks nobody any more whether to stop, so its worker is killed."""
+    plan = start(patient, rng=HANG)
+    wait_for(lambda: state(patient, plan) == "running")
+    handlers.cancel_plan(patient, plan)
+    wait_for(ended(patient, plan))
+    assert state(patient, plan) == "cancelled"
+
+
+def row(**facts: Any) -> Any:
+    return types.SimpleNamespace(**{"id": "one", "started_at": 100.0, "phase": "flow", **facts})
+
+
+def test_a_plan_s_own_limit_counts_from_the_engine_s_first_report(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Loading libraries is no part of a run, and a plan that has been found is not lost while it is audited."""
+    limits = Limits(store, time_limit=1000.0, grace=10.0, starting=60.0)
+    monkeypatch.setattr(limits, "_limit_of", lambda plan_id: 5.0)
+    assert limits.overdue(row(phase="loading"), 174.9) is None
+    assert limits.overdue(row(phase="loading"), 175.1) is not None
+    assert limits.overdue(row(), 150.0) is None  # first seen
+    assert limits.overdue(row(), 164.9) is None
+    assert limits.overdue(row(phase="audit"), 224.9) is None
+    assert "5 seconds" in (limits.overdue(row(), 165.1) or {})["detail"]
+    limits.keep(set())
+    assert limits.overdue(row(), 200.0) is None
+    assert "REVMATCH_PLAN_TIME_LIMIT" in (limits.overdue(row(phase="audit"), 1110.1) or {})["detail"]
 
 
 def test_a_question_is_answered_in_the_worker_by_what_it_made_the_plan_with(tmp_path: Any) -> None:

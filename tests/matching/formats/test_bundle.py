@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -142,10 +143,33 @@ def test_b44_swapped_columns_in_a_bundle_are_noticed() -> None:
     assert faults(bids="paper,reviewer,bid\nr1,p1,yes\n") == [("bids.csv", 2, "columns-swapped")]
 
 
-@pytest.mark.parametrize("rules", ['[{"kind": "max_per_institution"}]', '{"a": 1}', "1"])
-def test_rules_are_refused_and_never_ignored(rules: str) -> None:
+@pytest.mark.parametrize(
+    ("rules", "codes"),
+    [
+        ('[{"kind": "max_per_institution"}]', {("rules[0].rule", "unknown-rule")}),
+        ('{"a": 1}', {("rules", "wrong-type")}),
+        ("1", {("rules", "wrong-type")}),
+        ('[{"rule": "bar"}]', {("rules[0]", "missing")}),
+        ('[{"rule": "same"}, {"rule": "same", "attribute": 3}]',
+         {("rules[0].attribute", "missing"), ("rules[1].attribute", "wrong-type")}),
+    ],
+)  # fmt: skip
+def test_rules_of_a_wrong_form_are_refused_and_never_ignored(rules: str, codes: set[tuple[str, str]]) -> None:
     """A plan that breaks a rule nobody read would look lawful."""
-    assert faults(rules=rules) == [("rules.json", None, "unsupported")]
+    with pytest.raises(InvalidFileError) as error:
+        read(rules=rules)
+    assert {(issue.field, issue.code) for issue in error.value.issues} == codes
+    assert {issue.source for issue in error.value.issues} == {"rules.json"}
+
+
+def test_rules_come_back_as_they_were_written() -> None:
+    """What is written holds in the next run too."""
+    rules = [{"rule": "reviewers_per_submission", "each": "country", "groups": {"EU": ["DE", "FR"]}, "at_most": 2}]
+    venue = replace(read(), rules=tuple(rules))
+    files = bundle_files(venue)
+    assert json.loads(files["rules.json"]) == rules
+    again, _ = read_bundle(zip_files(files))
+    assert again.rules == venue.rules and bundle_files(again) == files
 
 
 @pytest.mark.parametrize("rules", ["", "[]", "{}", "null"])

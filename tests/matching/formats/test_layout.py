@@ -319,9 +319,11 @@ def test_bids_in_both_places_may_not_contradict() -> None:
     assert len(read_folder(zip_files(files))[0].bids) == 1
 
 
-def test_rules_beside_archives_are_refused() -> None:
+def test_rules_beside_archives_are_read_and_judged() -> None:
     """As in a bundle."""
-    assert faults(zip_files(dataset() | {"rules.json": b'[{"kind": "x"}]'})) == [("rules.json", "unsupported")]
+    assert faults(zip_files(dataset() | {"rules.json": b'[{"kind": "x"}]'})) == [("rules.json", "unknown-rule")]
+    rules = b'[{"rule": "reviewers_per_submission", "each": "affiliation", "at_most": 1}]'
+    assert len(read_folder(zip_files(dataset() | {"rules.json": rules}))[0].rules) == 1
 
 
 def test_a_folder_that_is_both_layouts_is_refused() -> None:

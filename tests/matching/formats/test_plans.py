@@ -16,6 +16,7 @@ from matching.formats.plans import (
     write_openreview_manifest,
     write_plan_csv,
     write_plan_json,
+    write_probabilities_csv,
 )
 from matching.formats.table import read_locks
 from matching.notices import Notice
@@ -50,6 +51,63 @@ def test_b41_a_plan_is_strict_json_and_reads_back_equal() -> None:
     json.loads(data, parse_constant=pytest.fail)
     assert read_plan_json(data) == PLAN
     assert write_plan_json(read_plan_json(data)) == data
+
+
+FULL = replace(
+    PLAN,
+    assignments=(Assignment("p1", "r2", 0.75, probability=0.5), Assignment("p2", "r1", 0.25, probability=1.0)),
+    certificate=replace(PLAN.certificate, proofs=({"objective": {"name": "total"}, "weights": {"p1": 1.0}},)),
+    objectives=({"name": "randomised", "cap": 0.5, "value": 0.85, "bound": 0.85, "gap": 0.0},),
+    probabilities=(("p1", "r2", 0.5), ("p1", "r3", 0.5), ("p2", "r1", 1.0)),
+    rule_shortfalls=({"rule": "seniors", "submissions": "p1", "reviewers": "all", "below": 1.0, "cost": None},),
+)
+
+
+def test_objectives_probabilities_and_shortfalls_read_back_equal() -> None:
+    """Tuples are tuples again, so that equal plans are equal."""
+    data = write_plan_json(FULL)
+    assert read_plan_json(data) == FULL
+    assert write_plan_json(read_plan_json(data)) == data
+
+
+def test_a_plan_file_from_before_there_were_objectives_is_read() -> None:
+    """What it lacks is empty."""
+    record = json.loads(write_plan_json(PLAN))
+    for name in ("objectives", "probabilities", "rule_shortfalls"):
+        del record[name]
+    del record["certificate"]["proofs"]
+    for entry in record["assignments"]:
+        del entry["probability"]
+    assert read_plan_json(json.dumps(record).encode()) == PLAN
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'["p1","r3",0.5]', b'["p1","r3",1.5]'),
+        (b'["p1","r3",0.5]', b'["p1","r3"]'),
+        (b'["p1","r3",0.5]', b'"p1 r3 0.5"'),
+        (b'"probability":0.5', b'"probability":"half"'),
+        (b'"proofs":[{', b'"proofs":[7,{'),
+        (b'"rule_shortfalls":[', b'"rule_shortfalls":[null,'),
+    ],
+)
+def test_faulty_probabilities_proofs_and_shortfalls_are_refused(old: bytes, new: bytes) -> None:
+    """A plan file is anybody's."""
+    data = json.dumps(json.loads(write_plan_json(FULL)), separators=(",", ":")).encode()
+    assert old in data
+    with pytest.raises(InvalidFileError):
+        read_plan_json(data.replace(old, new))
+
+
+def test_probabilities_are_a_column_and_a_table_of_their_own() -> None:
+    """Only for plans that were drawn."""
+    rows = list(csv.DictReader(io.StringIO(write_plan_csv(FULL).decode())))
+    assert [row["probability"] for row in rows] == ["0.5", "1.0"]
+    assert b"probability" not in write_plan_csv(PLAN)
+    lines = write_probabilities_csv(FULL).decode().split()
+    assert lines == ["submission,reviewer,probability,drawn", "p1,r2,0.5,true", "p1,r3,0.5,false", "p2,r1,1.0,true"]
+    assert write_probabilities_csv(PLAN).decode().split() == lines[:1]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,52 @@
+"""Outside ids and words for what is explained in rows and columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+__all__ = ["PEOPLE_LISTED", "Names", "listed", "some"]
+
+PEOPLE_LISTED = 50  # people named in one entry; the counts are always complete
+IN_A_SENTENCE = 20
+
+Reasons = Callable[[int, int], Sequence[str]]
+"""(submission row, reviewer column) -> why the pair is barred, in words."""
+
+
+def _never(row: int, col: int) -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Outside ids in row and column order, and the words for what bars a pair.
+
+    Attributes
+    ----------
+    submissions, reviewers : sequence of str
+    reasons : callable
+        (submission row, reviewer column) -> why the pair is barred, in words.
+    may_be_lifted : callable
+        (submission row, reviewer column) -> whether everything that bars the pair is a guess worth a second look, a
+        shared affiliation for one; never authorship and never what somebody declared.
+    submission_areas, reviewer_areas : sequence of sequence of str
+        Subject areas in row and column order; empty where areas are not known.
+    """
+
+    submissions: Sequence[str]
+    reviewers: Sequence[str]
+    reasons: Reasons
+    may_be_lifted: Callable[[int, int], bool] = _never
+    submission_areas: Sequence[Sequence[str]] = ()
+    reviewer_areas: Sequence[Sequence[str]] = ()
+
+
+def some(count: int, one: str, many: str | None = None) -> str:
+    """A count with its noun."""
+    return f"{count} {one if count == 1 else many or one + 's'}"
+
+
+def listed(ids: Sequence[str], most: int = IN_A_SENTENCE) -> str:
+    """Ids for a sentence: the first few, and how many more there are."""
+    return ", ".join(ids[:most]) + (f" and {len(ids) - most} more" if len(ids) > most else "")

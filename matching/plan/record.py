@@ -1,0 +1,128 @@
+"""Proofs in outside ids: what a plan stores so that a reader without a solver recomputes every bound."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from matching.constraints.bounds import Bound, GroupBound
+from matching.constraints.problem import AssignmentProblem
+from matching.solvers.base import Proof, Solution
+from matching.types import FloatArray
+
+__all__ = ["proofs_of", "shortfalls_of", "wish_in_words"]
+
+
+def wish_in_words(wish: Mapping[str, Any]) -> dict[str, Any]:
+    """The objective with its options as plain values; numbers of pairs as the word "by pair"."""
+    plain = (str, int, float, bool, type(None))
+    return {name: value if isinstance(value, plain) else "by pair" for name, value in wish.items()}
+
+
+def proofs_of(
+    problem: AssignmentProblem, solution: Solution, submissions: Sequence[str], reviewers: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Each proof of a solution as a dict.
+
+    Returns
+    -------
+    list of dict
+        ``objective``, ``value``, ``bound``, ``gap``; ``weights`` (y) by submission id, those that are 0 left out;
+        ``constraints``, a list of {objective words, at_least, multiplier, weights}; ``submission_prices``,
+        ``reviewer_prices`` by id; ``rule_prices``, a list of {rule, submissions, reviewers, price, at_least or
+        at_most}; ``penalty``.
+    """
+    return [_proof(problem, proof, submissions, reviewers) for proof in solution.proofs]
+
+
+def _proof(
+    problem: AssignmentProblem, proof: Proof, submissions: Sequence[str], reviewers: Sequence[str]
+) -> dict[str, Any]:
+    return {
+        "objective": wish_in_words(proof.wish),
+        "value": proof.value,
+        "bound": proof.bound,
+        "gap": proof.gap,
+        "weights": _by_id(proof.weights, submissions),
+        "constraints": [
+            {
+                "measure": type(measure).__name__.lower(),
+                "at_least": least,
+                "multiplier": k,
+                "weights": _by_id(z, submissions),
+            }
+            for (measure, least), (k, z) in zip(proof.constraints, proof.multipliers, strict=True)
+            if k
+        ],
+        "submission_prices": dict(zip(submissions, proof.submission_prices.tolist(), strict=True)),
+        "reviewer_prices": dict(zip(reviewers, proof.reviewer_prices.tolist(), strict=True)),
+        "rule_prices": [
+            entry
+            for rule, price in zip(problem.rules, proof.rule_prices, strict=False)
+            for entry in _rule_prices(rule, price, submissions, reviewers)
+        ],
+        "penalty": proof.penalty,
+    }
+
+
+def _by_id(values: FloatArray, ids: Sequence[str]) -> dict[str, float]:
+    return {ids[at]: float(values[at]) for at in np.flatnonzero(values).tolist()}
+
+
+def _rule_prices(rule: Bound, price: Any, submissions: Sequence[str], reviewers: Sequence[str]) -> list[dict[str, Any]]:
+    if isinstance(rule, GroupBound):
+        entries = sparse.coo_array(price)
+        out = []
+        for a, b, value in zip(*entries.coords, entries.data.tolist(), strict=True):
+            side = ("at_most", rule.upper) if value > 0 else ("at_least", rule.lower)
+            out.append(
+                {
+                    "rule": rule.name,
+                    "submissions": rule.submission_labels[a],
+                    "reviewers": rule.reviewer_labels[b],
+                    "price": value,
+                    side[0]: float(side[1][a, b]),
+                }
+            )
+        return out
+    table = np.asarray(price.toarray() if sparse.issparse(price) else price)
+    each = table[:, -1] if table.ndim == 2 else table
+    return [
+        {"rule": rule.name, "where": rule.labels[k] if rule.labels else str(k), "price": float(each[k])}
+        for k in np.flatnonzero(each)
+    ]
+
+
+def shortfalls_of(problem: AssignmentProblem, solution: Solution) -> list[dict[str, Any]]:
+    """Where a priced rule, or in an infeasible problem any rule, is missed.
+
+    Returns
+    -------
+    list of dict
+        ``rule``; ``submissions`` and ``reviewers`` (labels of the classes) or ``where``; ``above`` or ``below`` with
+        the units; ``cost``, the price of it, None for hard rules.
+    """
+    out = []
+    for rule, missed in zip(problem.rules, solution.rule_shortfall, strict=False):
+        if isinstance(rule, GroupBound):
+            entries = sparse.coo_array(missed)
+            found = [
+                (
+                    {"submissions": rule.submission_labels[a], "reviewers": rule.reviewer_labels[b]},
+                    float(value),
+                )
+                for a, b, value in zip(*entries.coords, entries.data, strict=True)
+                if value
+            ]
+        else:
+            found = [
+                ({"where": rule.labels[k] if rule.labels else str(k)}, float(missed[k])) for k in np.flatnonzero(missed)
+            ]
+        for where, value in found:
+            side = {"above": value} if value > 0 else {"below": -value}
+            cost = None if rule.price is None else rule.price * abs(value)
+            out.append({"rule": rule.name, **where, **side, "cost": cost})
+    return out

@@ -1,0 +1,145 @@
+"""From a venue and its options to the problem a solver sees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from matching.constraints.bounds import Bound
+from matching.constraints.conflicts import Conflicts, find_conflicts
+from matching.constraints.pair_numbers import PairNumbers
+from matching.constraints.problem import AssignmentProblem
+from matching.constraints.rules import compile_rules
+from matching.constraints.venue_attributes import attributes_of_venue
+from matching.errors import InvalidParamsError, InvalidVenueError, Issue
+from matching.objectives import Wish
+from matching.params import Params
+from matching.profiles.resolve import ResolvedVenue, resolve_venue
+from matching.profiles.venue import Venue
+from matching.rules.language import parse_rules
+from matching.scores.base import ScoreOperator
+
+__all__ = ["prepare", "problem_of", "wishes_by_id", "wishes_of_shape"]
+
+
+def prepare(venue: Venue, params: Params) -> tuple[ResolvedVenue, Conflicts, tuple[Bound, ...]]:
+    """A venue with every reference resolved, who is barred where, and the rules as bounds.
+
+    What rules lock, bar and make of the loads is in the first two.
+
+    Raises
+    ------
+    InvalidVenueError, InvalidParamsError
+        Every fault in the input, listed in ``issues``.
+    """
+    resolved = resolve_venue(venue, params)
+    conflicts = find_conflicts(resolved, params)
+    rules = (*parse_rules(venue.rules, source="venue", error=InvalidVenueError), *parse_rules(params.rules))
+    bounds: tuple[Bound, ...] = ()
+    if rules:
+        made = compile_rules(rules, attributes_of_venue(resolved), barred=conflicts.pairs)
+        conflicts = conflicts.joined(made.bars)
+        bounds = made.bounds
+        locks = np.unique(np.concatenate([resolved.locks, made.locks]), axis=0)
+        resolved = replace(
+            resolved, locks=locks, load_max=made.load_max, load_min=made.load_min,
+            notices=(*resolved.notices, *made.notices),
+        )  # fmt: skip
+    held = resolved.locks
+    clash = conflicts.pairs.contains(held[:, 0], held[:, 1])
+    if clash.any():
+        raise InvalidVenueError(
+            issues=[
+                Issue(
+                    f"{resolved.submissions[row].id} and {resolved.reviewers[col].id} are locked and in conflict "
+                    f"({'; '.join(reason.evidence for reason in conflicts.reasons(row, col))}); "
+                    "a conflict is never lifted by a lock",
+                    "locked-conflict",
+                    source="locks",
+                    value=[resolved.submissions[row].id, resolved.reviewers[col].id],
+                )
+                for row, col in held[clash].tolist()
+            ]
+        )
+    issues = []
+    for axis, limit, records, name in (
+        (0, resolved.demand, resolved.submissions, "demand"),
+        (1, resolved.load_max, resolved.reviewers, "load_max"),
+    ):
+        count = np.bincount(held[:, axis], minlength=len(records))
+        issues += [
+            Issue(
+                f"{records[at].id} holds {count[at]} locked reviews, its {name} is {limit[at]}",
+                "too-many-locks",
+                name,
+                value=records[at].id,
+                source="locks",
+            )
+            for at in np.flatnonzero(count > limit)
+        ]
+    if issues:
+        raise InvalidVenueError(issues=issues)
+    return resolved, conflicts, bounds
+
+
+def problem_of(
+    resolved: ResolvedVenue, conflicts: Conflicts, bounds: Sequence[Bound], affinity: ScoreOperator
+) -> AssignmentProblem:
+    """The problem a solver sees. People's negative bids are the pairs they would rather not have."""
+    return AssignmentProblem.of(
+        affinity,
+        demand=resolved.demand,
+        load_max=resolved.load_max,
+        load_min=resolved.load_min,
+        conflicts=conflicts.pairs,
+        locks=resolved.locks,
+        rules=bounds,
+        unwanted=np.column_stack([resolved.bids.rows, resolved.bids.cols])[resolved.bids.values < 0],
+    )
+
+
+NUMBERS_OF_PAIRS = {"cap": 1.0, "standard_error": 0.0}
+"""Options that may differ from pair to pair -> what holds where nothing is said."""
+
+
+def wishes_of_shape(wishes: Sequence[Wish], shape: tuple[int, int]) -> tuple[Wish, ...]:
+    """Wishes whose pair numbers fit the matrix."""
+    return _with_numbers(
+        wishes, lambda value, missing, name: PairNumbers.of(_no_ids(value, name), shape, missing, name)
+    )
+
+
+def wishes_by_id(wishes: Sequence[Wish], resolved: ResolvedVenue) -> tuple[Wish, ...]:
+    """Wishes whose pair numbers are looked up by id."""
+
+    def numbers(value: Any, missing: float, name: str) -> PairNumbers:
+        if isinstance(value, Mapping):
+            return PairNumbers.by_id(value, resolved.submission_index, resolved.reviewer_index, missing, name)
+        if np.ndim(value):
+            reason = f"{name} of a venue is one number, or numbers by id: default, reviewers, pairs"
+            raise InvalidParamsError(issues=[Issue(reason, "wrong-type", name, source="params")])
+        return PairNumbers.of(value, resolved.shape, missing, name)
+
+    return _with_numbers(wishes, numbers)
+
+
+def _with_numbers(wishes: Sequence[Wish], numbers: Callable[[Any, float, str], PairNumbers]) -> tuple[Wish, ...]:
+    out = []
+    for wish in wishes:
+        found = {
+            name: numbers(wish.options[name], missing, name)
+            for name, missing in NUMBERS_OF_PAIRS.items()
+            if name in wish.options and not isinstance(wish.options[name], int | float)
+        }
+        out.append(replace(wish, options={**wish.options, **found}) if found else wish)
+    return tuple(out)
+
+
+def _no_ids(value: Any, name: str) -> Any:
+    if isinstance(value, Mapping):
+        reason = f"{name} by id needs a venue; for a matrix give one number or an array"
+        raise InvalidParamsError(issues=[Issue(reason, "wrong-type", name, source="params")])
+    return value

@@ -1,0 +1,70 @@
+"""What is wanted -> who solves it. A chair never chooses a solver."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from matching.constraints.problem import AssignmentProblem
+from matching.objectives import Wish
+from matching.solvers.base import ProgressCallback, Solution
+from matching.solvers.concave import WelfareSolver
+from matching.solvers.envy import EnvySolver
+from matching.solvers.lexicographic import StackSolver
+from matching.solvers.milp import RuleSolver
+from matching.solvers.perturbed import PerturbedSolver
+from matching.solvers.pricing import PricingSolver
+from matching.solvers.randomised import RandomisedSolver
+from matching.solvers.robust import RobustSolver
+
+__all__ = ["solve"]
+
+
+def solve(
+    problem: AssignmentProblem,
+    wishes: Sequence[Wish],
+    *,
+    candidates: int = 16,
+    rng: int = 0,
+    time_limit: float | None = None,
+    progress: ProgressCallback | None = None,
+) -> Solution:
+    """The best plan for a stack of wishes, each within the allowed loss of those before it.
+
+    Parameters
+    ----------
+    wishes : sequence of Wish
+        As `matching.objectives.parse_objective` gives them, at least one.
+    candidates : int
+        First candidates per submission and per reviewer. Changes the time, not the value.
+    rng, time_limit, progress
+        As for every Solver.
+
+    Raises
+    ------
+    SolverRangeError, SolverError
+        The solver cannot represent the numbers or gave no answer.
+    """
+    first, options = wishes[0].name, wishes[0].options
+    if len(wishes) > 1 or first in ("maximin", "leximin", "threshold", "evenness"):
+        return StackSolver(candidates).solve(problem, wishes, rng=rng, time_limit=time_limit, progress=progress)
+    if first == "welfare":
+        return WelfareSolver(options["alpha"], candidates).solve(
+            problem, rng=rng, time_limit=time_limit, progress=progress
+        )
+    if first == "randomised":
+        return RandomisedSolver(options["cap"], candidates).solve(
+            problem, rng=rng, time_limit=time_limit, progress=progress
+        )
+    if first == "perturbed":
+        return PerturbedSolver(options["beta"], options["cap"], candidates).solve(
+            problem, rng=rng, time_limit=time_limit, progress=progress
+        )
+    if first == "robust":
+        return RobustSolver(options["standard_error"], options["radius"], candidates).solve(
+            problem, rng=rng, time_limit=time_limit, progress=progress
+        )
+    if first == "envy":
+        return EnvySolver(candidates).solve(problem, rng=rng, time_limit=time_limit, progress=progress)
+    if problem.rules:
+        return RuleSolver(candidates).solve(problem, rng=rng, time_limit=time_limit, progress=progress)
+    return PricingSolver(candidates).solve(problem, rng=rng, time_limit=time_limit, progress=progress)

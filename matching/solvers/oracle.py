@@ -1,0 +1,554 @@
+"""The oracle that every objective rests on: the best flow for given weights, exact over all pairs.
+
+The flow sees only the active pairs. Its dual prices say which of all the other pairs would improve the plan;
+those join and the flow is solved again. When a sweep over every pair finds none, the flow is optimal over the
+whole matrix and the prices prove it (column generation, Dantzig and Wolfe, 1960; for assignment see Ahuja,
+Magnanti and Orlin, 1993, section 17). An `Oracle` keeps its active pairs between calls, so a second call with
+other weights mostly finds what it needs. Cost: a handful of flows over k * (n_submissions + n_reviewers) pairs
+and as many sweeps; memory: the active pairs and one block.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from matching.constraints.bounds import GroupBound
+from matching.constraints.linearised import Linearised
+from matching.constraints.problem import AssignmentProblem
+from matching.errors import SolverError
+from matching.pairs import PairSet
+from matching.scores.base import blocks
+from matching.solvers.flow import Flow, Scale, Segments, transport
+from matching.solvers.prices import Prices, Residual
+from matching.types import FloatArray, IntArray, PairArray
+
+__all__ = ["ROUNDING", "Capacity", "Clock", "Extreme", "Oracle", "State", "open_prices", "slack_of"]
+
+DENSE_PAIRS = 400_000  # up to here every pair is active from the start; the flow itself takes a fraction of a second
+PAIRS_A_ROUND = 24  # most new pairs of a submission in a round and block: more grow the flow, fewer add rounds
+RELAX_SWEEPS = 20_000  # far above the longest shortest path met; a guard, not a limit
+REFINE_SWEEPS = 400  # refining float prices is a courtesy, so it may give up
+ROUNDING = 1e-9  # relative rounding of sums over a plan; gaps below it are 0
+
+Capacity = Callable[[IntArray, IntArray], FloatArray]
+"""(rows, cols) -> most each of these pairs may carry, float64 in [0, 1]."""
+
+
+def slack_of(value: float) -> float:
+    """Differences up to this are the rounding of float64 sums."""
+    return ROUNDING * max(1.0, abs(value))
+
+
+class Clock:
+    """Seconds a stage and what is left of the limit."""
+
+    def __init__(self, time_limit: float | None) -> None:
+        self.start = time.perf_counter()
+        self.limit = time_limit
+        self.stages: dict[str, float] = {}
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Adds the seconds spent inside to the stage `name`."""
+        begin = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.stages[name] = self.stages.get(name, 0.0) + time.perf_counter() - begin
+
+    @property
+    def seconds(self) -> float:
+        """Since the clock was made."""
+        return time.perf_counter() - self.start
+
+    @property
+    def over(self) -> bool:
+        """Whether the limit has passed."""
+        return self.limit is not None and self.seconds > self.limit
+
+    @property
+    def left(self) -> float | None:
+        """Seconds to the limit, at least 0; None without one."""
+        return None if self.limit is None else max(0.0, self.limit - self.seconds)
+
+
+@dataclass(frozen=True, eq=False)
+class Extreme:
+    """The best flow for one set of weights.
+
+    Attributes
+    ----------
+    rows, cols : ndarray of shape (n,), int64
+        Pairs that carry something, locked ones first.
+    share : ndarray of shape (n,), float64
+        What each carries, (0, 1]; 1 throughout unless a capacity was given.
+    score : ndarray of shape (n,), float64
+        The plain score of each, 0 for a locked pair of unknown score.
+    sums : ndarray of shape (n_submissions,), float64
+        Plain scores summed by submission, each times its share.
+    value, bound : float
+        Linearised total and what no lawful plan that misses as few reviews can exceed.
+    u, w : ndarray of shape (n_submissions,) and (n_reviewers,), float64
+        Prices in units of the linearised score, lines without room included.
+    unfilled, below_min : ndarray, int64
+        Missing reviews, counted in whole reviews, rounded up.
+    penalty : float
+        Price of a missing review, in units of the linearised score.
+    proven : bool
+        Whether no pair outside the active ones could improve it; False after a time limit.
+    rounds : int
+    """
+
+    rows: IntArray
+    cols: IntArray
+    share: FloatArray
+    score: FloatArray
+    sums: FloatArray
+    value: float
+    bound: float
+    u: FloatArray
+    w: FloatArray
+    unfilled: IntArray
+    below_min: IntArray
+    penalty: float
+    proven: bool
+    rounds: int
+
+    @property
+    def missing(self) -> bool:
+        """Whether some review is missing."""
+        return bool(self.unfilled.any() or self.below_min.any())
+
+    @property
+    def pairs(self) -> PairArray:
+        """The pairs, int64 of shape (n, 2), in row order."""
+        out = np.column_stack([self.rows, self.cols])
+        return out[np.lexsort((self.cols, self.rows))]
+
+
+@dataclass
+class State:
+    """The reduced problem (locked pairs and closed lines taken out), the active pairs and the present scores."""
+
+    problem: AssignmentProblem
+    units: int
+    capacity: Capacity | None
+    supply: IntArray
+    beyond: IntArray  # demand above the number of reviewers: unfilled whatever the plan, kept out of the network
+    load_max: IntArray
+    load_min: IntArray
+    closed: PairSet
+    held: FloatArray  # plain scores of the locked pairs, 0 where unknown
+    scores: Linearised
+    scale: Scale
+    low: float
+    high: float
+    low_plain: float
+    high_plain: float
+    rows: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    cols: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    plain: FloatArray = field(default_factory=lambda: np.empty(0))
+    score: FloatArray = field(default_factory=lambda: np.empty(0))
+    most: FloatArray = field(default_factory=lambda: np.empty(0))  # capacity of the active pairs, [0, 1]
+
+    @property
+    def penalty(self) -> float:
+        return self.scale.penalty / self.scale.factor
+
+    @property
+    def gain(self) -> IntArray:
+        """Linearised scores of the active pairs as the flow's integers."""
+        return self.scale.integers(self.score)
+
+    @property
+    def limits(self) -> IntArray | None:
+        """Most units of each active pair; None where each may be taken whole."""
+        if self.capacity is None:
+            return None
+        return _whole_units(self.most, self.units)
+
+    def add(self, pairs: PairArray) -> int:
+        """Make pairs active; unknown, barred and locked ones and those of lines without room stay out."""
+        rows, cols = pairs[:, 0], pairs[:, 1]
+        keep = (self.supply[rows] > 0) & (self.load_max[cols] > 0) & ~self.closed.contains(rows, cols)
+        rows, cols = rows[keep], cols[keep]
+        width = self.problem.shape[1]
+        keys, first = np.unique(rows * width + cols, return_index=True)
+        rows, cols = rows[first], cols[first]
+        if self.rows.size:
+            known = np.sort(self.rows * width + self.cols)
+            at = np.minimum(np.searchsorted(known, keys), known.size - 1)
+            fresh = known[at] != keys
+            rows, cols = rows[fresh], cols[fresh]
+        plain = self.problem.scores.values(rows, cols)
+        use = ~np.isnan(plain)
+        most = np.ones(rows.size) if self.capacity is None else self.capacity(rows, cols)
+        use &= _whole_units(most, self.units) >= 1
+        self.rows = np.concatenate([self.rows, rows[use]])
+        self.cols = np.concatenate([self.cols, cols[use]])
+        self.plain = np.concatenate([self.plain, plain[use]])
+        self.most = np.concatenate([self.most, most[use]])
+        self.score = np.concatenate([self.score, self.scores.linear(rows[use], cols[use], plain[use])])
+        return int(use.sum())
+
+    def cut(self, size: int) -> None:
+        """Forget all but the first `size` active pairs, those the last flow saw."""
+        for name in ("rows", "cols", "plain", "most", "score"):
+            setattr(self, name, getattr(self, name)[:size])
+
+    @property
+    def locked_value(self) -> float:
+        """Linearised total of the locked pairs."""
+        locked = self.problem.locked
+        return float(self.scores.linear(locked[:, 0], locked[:, 1], self.held).sum())
+
+
+class Oracle:
+    """Best lawful flows for one problem under changing weights.
+
+    Parameters
+    ----------
+    problem : AssignmentProblem
+        Its `rules` are not looked at; they reach the oracle as prices.
+    candidates : int
+        First candidates per submission and per reviewer, at least 1. Changes the time, not the value.
+    dense_pairs : int
+        Problems of at most this many pairs start with all of them.
+    units : int
+        Units a whole review is counted in, [1, 2**40]; above 1 for shares of pairs. All reviews together must stay
+        below 2**62 units (`matching.solvers.sampling.unit_bits`).
+    capacity : Capacity or None
+        Most each pair may carry; None for 1. Locked pairs carry 1 whatever it says. Rounded down to whole units, but
+        for 1e-12 of a review.
+    rng : int
+        Orders candidates that tie.
+    clock : Clock or None
+        Where the time goes and when it ends.
+    active : ndarray of shape (n, 2), int64, or None
+        Pairs to start with instead of candidates, for example those another oracle ended with.
+    """
+
+    def __init__(
+        self,
+        problem: AssignmentProblem,
+        *,
+        candidates: int = 16,
+        dense_pairs: int = DENSE_PAIRS,
+        units: int = 1,
+        capacity: Capacity | None = None,
+        rng: int = 0,
+        clock: Clock | None = None,
+        active: PairArray | None = None,
+    ) -> None:
+        self.problem = problem
+        self.clock = clock or Clock(None)
+        self.candidates = candidates
+        self.prices: Prices | None = None
+        with self.clock.stage("candidates"):
+            self.state = _reduce(problem, units, capacity)
+            if active is not None:
+                self.state.add(active)
+            elif problem.shape[0] * problem.shape[1] <= dense_pairs:
+                self.state.add(np.indices(problem.shape).reshape(2, -1).T)
+            else:
+                self.state.add(problem.scores.top_pairs(candidates, self.state.closed, np.random.default_rng(rng)))
+
+    def best(
+        self,
+        weights: FloatArray | None = None,
+        terms: sparse.sparray | None = None,
+        groups: Sequence[tuple[GroupBound, sparse.sparray]] = (),
+        tell: Callable[[str, int, float | None], None] | None = None,
+    ) -> Extreme | None:
+        """The lawful flow of the largest linearised total; see `Linearised` for the arguments.
+
+        Parameters
+        ----------
+        tell : callable, optional
+            Called with (phase, round, value) before each step.
+
+        Returns
+        -------
+        Extreme or None
+            None where the time limit came before the first flow.
+
+        Raises
+        ------
+        SolverRangeError, SolverError
+            The solver cannot represent the numbers or gave no answer.
+        """
+        state, clock = self.state, self.clock
+        tell = tell or (lambda phase, rounds, value: None)
+        self._use(Linearised(self.problem.scores, weights, terms, groups))
+        rounds, flow, proven, bound = 0, None, False, math.inf
+        value: float | None = None
+        while not (clock.over or proven):
+            rounds += 1
+            tell("flow", rounds, value)
+            with clock.stage("flow"):
+                flow = _flow(state)
+            tell("prices", rounds, value)
+            with clock.stage("prices"):
+                self.prices = _prices(state, flow, self.prices)
+            value = _value(state, flow)
+            tell("sweep", rounds, value)
+            with clock.stage("sweeps"):
+                u, w = _as_scores(state, self.prices)
+                proven = _price_in(state, u, w) == 0
+                if proven:
+                    # Prices in original floats, as far as they can be refined, make the proof tight.
+                    bound, u, w = _certify(state, flow, self.prices)
+        if flow is None or self.prices is None:
+            return None
+        if not proven:
+            state.cut(flow.amount.size)
+            bound, u, w = _certify(state, flow, self.prices)
+        self.flow, self.raw_prices = flow, (u, w)
+        return self.extreme(flow, bound, u, w, proven, rounds)
+
+    def corner(self, weights: FloatArray) -> tuple[NDArray[np.int64], FloatArray]:
+        """The best flow for these weights on the active pairs alone: one flow, no prices and no proof.
+
+        Returns
+        -------
+        taken : ndarray of shape (n,), int64
+            Positions of its pairs among the active ones.
+        sums : ndarray of shape (n_submissions,), float64
+            Plain scores summed by submission, locked pairs included.
+        """
+        self._use(Linearised(self.problem.scores, weights))
+        with self.clock.stage("flow"):
+            flow = _flow(self.state)
+        state, locked = self.state, self.problem.locked[:, 0]
+        taken = np.flatnonzero(flow.amount)
+        sums = np.bincount(
+            state.rows[taken], state.plain[taken] * flow.amount[taken] / state.units, self.problem.shape[0]
+        )
+        held = np.bincount(locked, state.held, self.problem.shape[0])
+        return taken.astype(np.int64), (sums + held).astype(np.float64)
+
+    def extreme(self, flow: Flow, bound: float, u: FloatArray, w: FloatArray, proven: bool, rounds: int) -> Extreme:
+        """A flow on the active pairs as an `Extreme`."""
+        state, problem = self.state, self.problem
+        with self.clock.stage("prices"):
+            u, w = open_prices(state, u, w)
+        taken = np.flatnonzero(flow.amount)
+        locked = problem.locked
+        rows = np.concatenate([locked[:, 0], state.rows[taken]])
+        cols = np.concatenate([locked[:, 1], state.cols[taken]])
+        share = np.concatenate([np.ones(len(locked)), flow.amount[taken] / state.units])
+        score = np.concatenate([state.held, state.plain[taken]])
+        load = np.bincount(state.cols[taken], weights=flow.amount[taken], minlength=problem.shape[1])
+        below = np.maximum(state.load_min - load, 0).astype(np.int64)
+        return Extreme(
+            rows, cols, share, score,
+            np.bincount(rows, weights=score * share, minlength=problem.shape[0]).astype(np.float64),
+            _value(state, flow), bound, u, w,
+            -(-flow.unfilled // state.units) + state.beyond, -(-below // state.units),
+            state.penalty, proven, rounds,
+        )  # fmt: skip
+
+    def _use(self, scores: Linearised) -> None:
+        """Put other weights on the active pairs; prices of before are carried over as a start."""
+        state = self.state
+        if scores.plain and state.scores.plain:
+            return
+        state.scores = scores
+        state.score = scores.linear(state.rows, state.cols, state.plain)
+        low, high = (state.low_plain, state.high_plain) if scores.plain else _range(state)
+        before = state.scale
+        reviews = int(state.supply.sum()) // state.units
+        state.scale, state.low, state.high = Scale.fit(low, high, state.problem.shape, reviews), low, high
+        if self.prices is not None and before.factor != state.scale.factor:
+            ratio = state.scale.factor / before.factor
+            self.prices = Prices(
+                np.rint(self.prices.u * ratio).astype(np.int64), np.rint(self.prices.w * ratio).astype(np.int64)
+            )
+
+
+def _whole_units(most: FloatArray, units: int) -> IntArray:
+    """Capacities as whole units, rounded down but for 1e-12 of a review, since 0.3 * 10 is below 3 in floats."""
+    return np.floor(most * units + min(max(1e-12 * units, 1e-9), 1.0 - 2.0**-10)).astype(np.int64)
+
+
+def _range(state: State) -> tuple[float, float]:
+    """Smallest and largest linearised score, by a sweep where there are terms and from the weights otherwise."""
+    scores = state.scores
+    if scores.only_weights and scores.weights is not None:
+        least, most = float(scores.weights.min(initial=0.0)), float(scores.weights.max(initial=0.0))
+        corners = [factor * end for factor in (least, most) for end in (state.low_plain, state.high_plain)]
+        return min(corners), max(corners)
+    return scores.bounds()
+
+
+def _reduce(problem: AssignmentProblem, units: int, capacity: Capacity | None) -> State:
+    held_rows, held_cols = problem.locked[:, 0], problem.locked[:, 1]
+    supply = problem.demand - np.bincount(held_rows, minlength=problem.shape[0])
+    held = np.bincount(held_cols, minlength=problem.shape[1])
+    closed = (
+        PairSet(np.concatenate([problem.barred.pairs(), problem.locked]), problem.shape)
+        if problem.locked.size
+        else problem.barred
+    )
+    low, high = problem.scores.bounds()
+    within = np.minimum(supply, problem.shape[1]).astype(np.int64)
+    # nobody reviews more than there is, so loads beyond that never bind; counted in fine units they would overflow
+    room = problem.load_max - held if units == 1 else np.minimum(problem.load_max - held, problem.shape[0] + 1)
+    return State(
+        problem,
+        units,
+        capacity,
+        within * units,
+        (supply - within).astype(np.int64),
+        (room * units).astype(np.int64),
+        np.minimum(np.maximum(problem.load_min - held, 0), room).astype(np.int64) * units,
+        closed,
+        np.nan_to_num(problem.scores.values(held_rows, held_cols)),
+        Linearised(problem.scores),
+        Scale.fit(low, high, problem.shape, int(within.sum())),  # in reviews: only costs are bounded, not amounts
+        low,
+        high,
+        low,
+        high,
+    )
+
+
+def _price_in(state: State, u: FloatArray, w: FloatArray) -> int:
+    """Add pairs that would improve the plan; 0 only after a sweep that left none out."""
+    resolution = 1.0 / state.scale.factor
+    for limit in (PAIRS_A_ROUND, None):
+        pairs, excess, complete = state.scores.exceeding(u, w, 0.0, limit, state.closed)
+        added = state.add(pairs[excess > resolution])
+        if added or complete:
+            return added
+    return 0
+
+
+def _flow(state: State) -> Flow:
+    """One call of the solver on the active pairs; reviews up to load_min are paid for, which makes it a must."""
+    everyone = np.arange(state.problem.shape[1], dtype=np.int64)
+    total = int(state.supply.sum())
+    segments = Segments(
+        np.concatenate([everyone, everyone]),
+        np.minimum(np.concatenate([state.load_min, state.load_max - state.load_min]), total),
+        np.concatenate([np.full(everyone.size, -state.scale.penalty), np.zeros(everyone.size, dtype=np.int64)]),
+    )
+    return transport(
+        state.problem.shape, state.rows, state.cols, -state.gain, state.supply, segments, state.scale.penalty,
+        state.limits,
+    )  # fmt: skip
+
+
+def _residual(state: State, flow: Flow) -> Residual:
+    load = np.bincount(state.cols, weights=flow.amount, minlength=state.problem.shape[1]).astype(np.int64)
+    return Residual(
+        state.problem.shape, state.rows, state.cols, flow.amount, flow.unfilled, state.supply, load,
+        state.load_min, state.load_max, state.limits,
+    )  # fmt: skip
+
+
+def _prices(state: State, flow: Flow, start: Prices | None) -> Prices:
+    """Exact integer prices of the active problem; lines without room get a price no pair exceeds."""
+    found = _residual(state, flow).relax(state.gain, state.scale.penalty, start, RELAX_SWEEPS)
+    if found is None:
+        # relaxation converges for every optimal flow; not converging means that it was none
+        raise SolverError("the flow solver's answer has no dual prices; it is not optimal")
+    return found
+
+
+def _as_scores(state: State, prices: Prices) -> tuple[FloatArray, FloatArray]:
+    """Prices in units of score, float64, with lines that have no room left closed by a price above any score."""
+    u = prices.u / state.scale.factor
+    w = prices.w / state.scale.factor
+    roof = state.high - state.low + abs(state.high) + 2 * state.penalty + 1.0
+    u[state.beyond > 0] = -state.penalty  # all their pairs are assigned, and reviews are missing all the same
+    u[state.supply == 0] = roof
+    w[state.load_max == 0] = roof
+    return u, w
+
+
+def _certify(state: State, flow: Flow, prices: Prices) -> tuple[float, FloatArray, FloatArray]:
+    """The best proof at hand: prices refined in floats if that converges and proves more, else the exact ones."""
+    u, w = _as_scores(state, prices)
+    choices = [(_bound(state, flow, u, w), u, w)]
+    if choices[0][0] - _value(state, flow) > 1e-13 * max(1.0, abs(choices[0][0])):
+        refined = _residual(state, flow).relax(
+            state.score, state.penalty, Prices(u, w), REFINE_SWEEPS, tolerance=1e-13 * max(1.0, abs(state.high))
+        )
+        if refined is not None:
+            u, w = refined.u.copy(), refined.w.copy()
+            closed = _as_scores(state, prices)
+            for mine, theirs, shut in (
+                (u, closed[0], (state.supply == 0) | (state.beyond > 0)),
+                (w, closed[1], state.load_max == 0),
+            ):
+                mine[shut] = theirs[shut]
+            choices.append((_bound(state, flow, u, w), u, w))
+    return min(choices, key=lambda choice: choice[0])
+
+
+def _bound(state: State, flow: Flow, u: FloatArray, w: FloatArray) -> float:
+    """Upper bound on the linearised total of every plan that misses as few reviews, from prices alone."""
+    problem, units = state.problem, state.units
+    over, excess, _ = state.scores.exceeding(u, w, 0.0, None, state.closed)
+    if state.capacity is not None:
+        excess = excess * state.capacity(over[:, 0], over[:, 1])
+    load = np.bincount(state.cols, weights=flow.amount, minlength=problem.shape[1])
+    below = np.maximum(state.load_min - load, 0) / units
+    unfilled = flow.unfilled / units + state.beyond
+    open_u = np.where(state.supply > 0, u, 0.0)
+    # missing reviews are paid for line by line: apart, the price and the penalty are huge and cancel
+    return float(
+        state.locked_value
+        + (state.supply - flow.unfilled) / units @ open_u
+        + unfilled @ np.where(unfilled > 0, u + state.penalty, 0.0)
+        + state.load_max / units @ np.where(state.load_max > 0, np.maximum(w, 0.0), 0.0)
+        - (state.load_min / units - below) @ np.maximum(-w, 0.0)
+        + below @ (state.penalty - np.maximum(-w, 0.0))
+        + excess.sum()
+    )
+
+
+def _value(state: State, flow: Flow) -> float:
+    taken = np.flatnonzero(flow.amount)
+    return state.locked_value + float((state.score[taken] * flow.amount[taken]).sum() / state.units)
+
+
+def open_prices(state: State, u: FloatArray, w: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Lines without room get the smallest price that keeps the proof: what one more review there would bring."""
+    no_supply, no_room = state.supply == 0, state.load_max == 0
+    if not (no_supply.any() or no_room.any()):
+        return u, w
+    u_open = np.where(no_supply, -state.penalty, u)
+    w_open = np.where(no_room, 0.0, w)
+    for rows, cols in blocks(state.problem.shape):
+        need_rows, need_cols = no_supply[rows].any(), no_room[cols].any()
+        if not (need_rows or need_cols):
+            continue
+        part = _open_block(state, rows, cols)
+        if need_rows:
+            best = np.fmax.reduce(part - np.where(no_room[cols], np.inf, w[cols])[None, :], axis=1)
+            chosen = no_supply[rows]
+            u_open[rows] = np.where(chosen, np.fmax(u_open[rows], best), u_open[rows])
+    for rows, cols in blocks(state.problem.shape):
+        if not no_room[cols].any():
+            continue
+        best = np.fmax.reduce(_open_block(state, rows, cols) - u_open[rows][:, None], axis=0)
+        w_open[cols] = np.where(no_room[cols], np.fmax(w_open[cols], best), w_open[cols])
+    return u_open, w_open
+
+
+def _open_block(state: State, rows: slice, cols: slice) -> FloatArray:
+    """Upper ends of the scores of a block, NaN where a pair is closed."""
+    part = np.array(state.scores.block(rows, cols), dtype=np.float64)
+    part += state.scores.tolerance
+    part[state.closed.within(rows, cols)] = np.nan
+    return part
