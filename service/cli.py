@@ -1,4 +1,4 @@
-"""The command `revmatch`: demo, readiness, plan, explain, evaluate, serve."""
+"""The command `revmatch`: demo, readiness, plan, explain, evaluate, bench, serve."""
 
 from __future__ import annotations
 
@@ -43,6 +43,8 @@ NOTICES_SHOWN = 12
 READABLE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 PHASES = {
+    "vectors": "generating a venue",
+    "yardstick": "timing the plain product",
     "scores": "scoring profiles against abstracts",
     "candidates": "choosing candidates",
     "flow": "solving",
@@ -375,6 +377,32 @@ def evaluate(
         for notice in notices:
             click.echo(f"- {notice}", err=True)
         click.echo(text)
+
+
+@main.command()
+@click.option("--submissions", type=int, default=1000, show_default=True, help="Submissions.")
+@click.option("--reviewers", type=int, default=1000, show_default=True, help="Reviewers.")
+@click.option("--dim", type=int, default=256, show_default=True, help="Dimensions of the vectors.")
+@click.option("--demand", type=int, default=3, show_default=True, help="Reviews a submission.")
+@click.option("--load", type=int, default=4, show_default=True, help="Most reviews a reviewer.")
+@click.option("--conflicts", type=float, default=0.01, show_default=True, help="Share of all pairs that is barred.")
+@click.option("--bids", type=float, default=0.003, show_default=True, help="Share of all pairs that has a bid.")
+@click.option("--objective", metavar="NAME|JSON", multiple=True, help="As for plan. Default: total.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the venue and of ties.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def bench(objective: tuple[str, ...], as_json: bool, **numbers: Any) -> None:
+    """Generate a venue, solve and audit it, and time that against one plain product over all pairs.
+
+    Exit status: 0 full plan; 2 an option is not valid; 3 no full plan exists; 4 the engine failed.
+    """
+    with _faults_told():
+        from service.commands.bench import BenchParams, report
+
+        with _bar() as tell:
+            text, full = report(BenchParams(**numbers), objective, as_json, tell)
+        click.echo(text)
+        if not full:
+            sys.exit(INFEASIBLE)
 
 
 @main.command()

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 MATCHING = (
     "errors", "types", "index", "pairs", "notices", "resources", "objectives", "rules", "params", "profiles",
     "vectors", "scores", "constraints", "solvers", "plan", "explain", "formats", "evaluation", "prepared", "engine",
-    "watched",
+    "watched", "generated",
 )  # fmt: skip
 """The engine from the ground up: a line may import those before it."""
 

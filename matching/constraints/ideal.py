@@ -6,7 +6,6 @@ import numpy as np
 
 from matching.constraints.problem import AssignmentProblem
 from matching.objectives import Welfare
-from matching.pairs import PairSet
 from matching.types import FloatArray
 
 __all__ = ["FLOOR_SHARE", "ideal_sums", "welfare_of"]
@@ -29,7 +28,7 @@ def ideal_sums(problem: AssignmentProblem) -> FloatArray:
     """
     n_submissions, n_reviewers = problem.shape
     held = problem.locked
-    closed = PairSet(np.concatenate([problem.barred.pairs(), held]), problem.shape)
+    closed = problem.barred.union(held)
     has_room = problem.load_max > np.bincount(held[:, 1], minlength=n_reviewers)
     wanted = np.minimum(problem.demand - np.bincount(held[:, 0], minlength=n_submissions), n_reviewers)
     scores = np.nan_to_num(problem.scores.values(held[:, 0], held[:, 1]))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from matching.constraints.bounds import Bound, GroupBound, PairLimit
-from matching.scores.base import ScoreOperator
+from matching.scores.base import Priced, ScoreOperator
 from matching.types import FloatArray, IntArray
 
 __all__ = ["Linearised", "rule_terms"]
@@ -97,6 +97,11 @@ class Linearised(ScoreOperator):
 
     def values(self, rows: IntArray, cols: IntArray) -> FloatArray:
         return self.linear(rows, cols, self.scores.values(rows, cols))
+
+    def priced(self, row_prices: FloatArray, col_prices: FloatArray, weights: FloatArray | None = None) -> Priced:
+        if weights is None and (self.plain or self.only_weights):
+            return self.scores.priced(row_prices, col_prices, self.weights)
+        return super().priced(row_prices, col_prices, weights)
 
     def linear(self, rows: IntArray, cols: IntArray, score: FloatArray) -> FloatArray:
         """What `values` makes of scores that are at hand; for locked pairs an unknown score may be given as 0."""

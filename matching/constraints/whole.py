@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 from matching.constraints.linearised import Linearised, rule_terms
 from matching.constraints.problem import AssignmentProblem
 from matching.objectives import Welfare
-from matching.pairs import PairSet
 from matching.types import FloatArray, IntArray
 
 __all__ = ["TotalAbove", "WholeSets", "total_above", "whole_bound", "whole_sets"]
@@ -145,7 +144,7 @@ def whole_sets(
     if weights[~welfare.among].any():
         return nothing
     held = problem.locked
-    closed = PairSet(np.concatenate([problem.barred.pairs(), held]), problem.shape)
+    closed = problem.barred.union(held)
     wanted = problem.demand - np.bincount(held[:, 0], minlength=n_submissions)
     carried = np.bincount(held[:, 1], minlength=n_reviewers)
     load_max = problem.load_max - carried

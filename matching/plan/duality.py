@@ -25,7 +25,6 @@ from scipy import sparse
 from matching.constraints.bounds import GroupBound
 from matching.constraints.linearised import Linearised, rule_terms
 from matching.constraints.problem import AssignmentProblem
-from matching.pairs import PairSet
 from matching.plan.facts import Facts
 from matching.plan.rule_prices import PRICE_ROUNDING, counts_whole, level_of, paid_by, rule_levels
 from matching.scores.base import ScoreOperator, blocks
@@ -92,7 +91,7 @@ class Duality:
         self.demand = problem.demand - np.bincount(held[:, 0], minlength=problem.shape[0])
         self.load_max = problem.load_max - np.bincount(held[:, 1], minlength=problem.shape[1])
         self.load_min = np.maximum(problem.load_min - np.bincount(held[:, 1], minlength=problem.shape[1]), 0)
-        self.closed = PairSet(np.concatenate([problem.barred.pairs(), held]), problem.shape)
+        self.closed = problem.barred.union(held)
         self.open_rows, self.open_cols = self.demand > 0, self.load_max > 0
         self.held_score = np.nan_to_num(problem.scores.values(held[:, 0], held[:, 1]))
 

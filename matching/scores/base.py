@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any
+from copy import copy
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,6 +23,7 @@ from matching.types import FloatArray, IntArray, PairArray
 __all__ = ["DenseScores", "ScoreOperator", "SparseScores", "VectorScores", "as_operator", "blocks"]
 
 BLOCK_ENTRIES = 1 << 21  # pairs a block: 8 MB in float32, small enough for the last-level cache of a laptop
+SINGLE_PRICES = 64.0  # prices above it, in units of score, are not taken off in single precision
 SINGLE_TOLERANCE = 4e-6  # relative; float32 sums over a few hundred terms stay well inside it
 ISSUES_LISTED = 20  # faulty entries of a matrix that are spelled out
 
@@ -160,8 +162,7 @@ class ScoreOperator(ABC):
         margin : float
             Not negative; differences up to it are ties.
         limit : int or None
-            At most this many pairs of each submission in each block, the largest excesses first;
-            None for all.
+            At most this many pairs of each submission, the largest excesses first; None for all.
         skip : PairSet or None
             Pairs that are not looked at; they take no place under `limit`.
 
@@ -183,42 +184,161 @@ class ScoreOperator(ABC):
             if limit is not None:
                 some = over_prices[_first(pair_rows[over_prices], exact[over_prices], limit)]
             return np.column_stack([pair_rows[some], pair_cols[some]]), exact[some], some.size == over_prices.size
+        priced = self.priced(row_prices, col_prices)
+        strips: list[_Strip] = []
+        for rows, cols in blocks(self.shape):
+            if cols.start == 0:
+                strips.append(_Strip(rows, margin - priced.tolerance, limit))
+            strips[-1].offer(priced.block(rows, cols), cols, skip)
         found: list[PairArray] = []
         excesses: list[FloatArray] = []
-        complete = True
-        for rows, cols in blocks(self.shape):
-            part = self.block(rows, cols)
-            # the prices are rounded toward the safe side by the tolerance; candidates are re-evaluated exactly
-            over = part - row_prices[rows, None].astype(part.dtype)
-            over -= col_prices[None, cols].astype(part.dtype)
-            slack = self.tolerance
-            if part.dtype == np.float32:
-                # rounding of prices to float32 and of the two subtractions
-                scale = max(np.abs(row_prices[rows]).max(), np.abs(col_prices[cols]).max(), 1.0)
-                slack += float(scale) * 2.0**-22
-            threshold = margin - slack
-            if not np.fmax.reduce(over, axis=None) > threshold:
-                continue
-            if skip is not None:
-                over[skip.within(rows, cols)] = -np.inf
-            with np.errstate(invalid="ignore"):
-                local = np.nonzero(over > threshold)
-            if limit is not None and np.bincount(local[0], minlength=1).max() > limit:
-                complete = False
-                over[np.isnan(over)] = -np.inf
-                kept = min(limit, part.shape[1])
-                best = np.argpartition(-over, kept - 1, axis=1)[:, :kept]
-                local = (np.repeat(np.arange(part.shape[0]), kept), best.ravel())
-                above = over[local] > threshold
-                local = (local[0][above], local[1][above])
-            pair_rows, pair_cols = local[0] + rows.start, local[1] + cols.start
-            exact = self.values(pair_rows, pair_cols) - row_prices[pair_rows] - col_prices[pair_cols]
+        for strip in strips:
+            exact = self.values(strip.rows, strip.cols) - row_prices[strip.rows] - col_prices[strip.cols]
             keep = exact > margin
-            found.append(np.column_stack([pair_rows[keep], pair_cols[keep]]))
+            found.append(np.column_stack([strip.rows[keep], strip.cols[keep]]))
             excesses.append(exact[keep])
+        complete = all(strip.complete for strip in strips)
         if not found:
             return np.empty((0, 2), dtype=np.int64), np.empty(0), complete
         return np.concatenate(found), np.concatenate(excesses), complete
+
+    def priced(self, row_prices: FloatArray, col_prices: FloatArray, weights: FloatArray | None = None) -> Priced:
+        """Blocks of ``weight of the row * score - row price - column price``; weights are not negative."""
+        return _Subtracted(self, row_prices, col_prices, weights)
+
+
+class Priced(Protocol):
+    """Scores minus the prices of their lines, block by block.
+
+    Attributes
+    ----------
+    tolerance : float
+        Largest absolute error of `block` for pairs whose true difference lies near 0.
+    """
+
+    tolerance: float
+
+    def block(self, rows: slice, cols: slice) -> NDArray[np.floating]:
+        """A C-contiguous array that may be overwritten by the next call; NaN where the score is unknown."""
+        ...
+
+
+class _Subtracted:
+    """Any operator: the block, and two subtractions."""
+
+    def __init__(
+        self, scores: ScoreOperator, row_prices: FloatArray, col_prices: FloatArray, weights: FloatArray | None = None
+    ) -> None:
+        self._scores, self._rows, self._cols, self._weights = scores, row_prices, col_prices, weights
+        largest = max(np.abs(row_prices).max(initial=0.0), np.abs(col_prices).max(initial=0.0), 1.0)
+        # In single precision prices and differences are rounded too; with prices far above the scores, as closed
+        # lines and missing reviews have them, that would drown the scores.
+        self._double = bool(largest > SINGLE_PRICES) or weights is not None
+        steepest = 1.0 if weights is None else float(weights.max(initial=0.0))
+        self.tolerance = steepest * scores.tolerance + (0.0 if self._double else float(largest) * 2.0**-22)
+
+    def block(self, rows: slice, cols: slice) -> NDArray[np.floating]:
+        part = self._scores.block(rows, cols)
+        kind = np.float64 if self._double else part.dtype
+        if self._weights is not None:
+            part = part * self._weights[rows, None]
+        over = np.ascontiguousarray(part - self._rows[rows, None].astype(kind))
+        over -= self._cols[None, cols].astype(kind)
+        return over
+
+
+class _Augmented:
+    """Inner products with the prices as two more coordinates, so that one product yields the difference."""
+
+    def __init__(
+        self, scores: VectorScores, row_prices: FloatArray, col_prices: FloatArray, weights: FloatArray | None
+    ) -> None:
+        height, width = scores.shape
+        dim = scores._left.shape[1]
+        self._left = np.empty((height, dim + 2), dtype=np.float32)
+        self._left[:, :dim] = scores._left_scaled
+        offset: float | FloatArray = scores.offset
+        steepest = 1.0
+        if weights is not None:
+            self._left[:, :dim] *= weights[:, None].astype(np.float32)
+            offset = scores.offset * weights
+            steepest = float(weights.max(initial=0.0))
+        self._left[:, dim] = offset - row_prices
+        self._left[:, dim + 1] = -1.0
+        self._right = np.empty((dim + 2, width), dtype=np.float32)
+        self._right[:dim] = scores._right.T
+        self._right[dim] = 1.0
+        self._right[dim + 1] = col_prices
+        largest = float(np.abs(row_prices).max(initial=0.0) + np.abs(col_prices).max(initial=0.0))
+        self.tolerance = steepest * scores.tolerance + SINGLE_TOLERANCE * largest
+        self._out = np.empty(0, dtype=np.float32)
+
+    def block(self, rows: slice, cols: slice) -> NDArray[np.float32]:
+        size = (rows.stop - rows.start, cols.stop - cols.start)
+        if self._out.size < size[0] * size[1]:
+            self._out = np.empty(size[0] * size[1], dtype=np.float32)
+        out = self._out[: size[0] * size[1]].reshape(size)
+        np.matmul(self._left[rows], self._right[:, cols], out=out)
+        return out
+
+
+def _tamed(mine: FloatArray, other: FloatArray, reach: float) -> FloatArray | None:
+    """Prices cut where they exclude every pair of their line anyway; None where large ones are left.
+
+    Lines without room have a price above any score; cut to what excludes their pairs by a margin, they do no harm
+    to single precision.
+    """
+    roof = 2.0 * reach + float(np.maximum(-other, 0.0).max(initial=0.0)) + 1.0
+    cut = np.minimum(mine, roof)
+    return cut if np.abs(cut).max(initial=0.0) <= SINGLE_PRICES else None
+
+
+class _Strip:
+    """What exceeds a threshold in some rows, block after block; no more than the `limit` largest of each row."""
+
+    def __init__(self, lines: slice, threshold: float, limit: int | None) -> None:
+        self._first, self._limit = lines.start, limit
+        self._threshold = np.full(lines.stop - lines.start, threshold)
+        self.rows, self.cols = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+        self._size = np.empty(0, dtype=np.float32)
+        self.complete = True
+
+    def offer(self, over: NDArray[np.floating], cols: slice, skip: PairSet | None) -> None:
+        with np.errstate(invalid="ignore"):
+            # on the flat array: a search over two dimensions costs as much as the product itself
+            flat = np.flatnonzero(over > self._threshold.astype(over.dtype)[:, None])
+        if not flat.size:
+            return
+        rows, columns = np.divmod(flat, over.shape[1])
+        rows += self._first
+        columns += cols.start
+        size = over.ravel()[flat]
+        if skip is not None:
+            lawful = ~skip.contains(rows, columns)
+            rows, columns, size = rows[lawful], columns[lawful], size[lawful]
+        self.rows = np.concatenate([self.rows, rows])
+        self.cols = np.concatenate([self.cols, columns])
+        self._size = np.concatenate([self._size, size])
+        if self._limit is not None:
+            self._trim(self._limit)
+
+    def _trim(self, limit: int) -> None:
+        """Rows that hold too many keep the largest, and want as much of those to come."""
+        line = self.rows - self._first
+        counts = np.bincount(line, minlength=self._threshold.size)
+        if counts.max(initial=0) <= limit:
+            return
+        self.complete = False
+        crowded = counts[line] > limit
+        at = np.flatnonzero(crowded)
+        order = at[np.lexsort((-self._size[at], line[at]))]
+        starts = np.flatnonzero(np.concatenate([[True], line[order][1:] != line[order][:-1]]))
+        nth = np.arange(order.size) - np.repeat(starts, np.diff(np.append(starts, order.size)))
+        kept = order[nth < limit]
+        last = order[starts + limit - 1]
+        self._threshold[line[last]] = self._size[last]
+        keep = np.sort(np.concatenate([np.flatnonzero(~crowded), kept]))
+        self.rows, self.cols, self._size = self.rows[keep], self.cols[keep], self._size[keep]
 
 
 def _first(lines: IntArray, value: NDArray[np.floating], k: int) -> NDArray[np.bool_]:
@@ -365,7 +485,34 @@ class VectorScores(ScoreOperator):
         reach = float(
             np.linalg.norm(self._left, axis=1).max(initial=0.0) * np.linalg.norm(self._right, axis=1).max(initial=0.0)
         )
-        self.tolerance = SINGLE_TOLERANCE * (abs(self.offset) + abs(self.scale) * reach)
+        self.reach = abs(self.offset) + abs(self.scale) * reach
+        self.tolerance = SINGLE_TOLERANCE * self.reach
+
+    def times(self, factor: float) -> VectorScores:
+        """The same scores multiplied by a number; the vectors are shared."""
+        if factor == 1.0:
+            return self
+        out = copy(self)
+        out.offset, out.scale = self.offset * factor, self.scale * factor
+        out._left_scaled = (self._left_scaled * np.float32(factor)).astype(np.float32, copy=False)
+        out.reach = abs(factor) * self.reach
+        out.tolerance = abs(factor) * self.tolerance
+        return out
+
+    def bounds(self) -> tuple[float, float]:
+        """Limits of the scores by the lengths of the vectors; no sweep."""
+        return -self.reach, self.reach
+
+    def priced(
+        self, row_prices: FloatArray, col_prices: FloatArray, weights: FloatArray | None = None, to_come: float = 0.0
+    ) -> Priced:
+        """As for every operator; `to_come` is the most that the caller will add to the score of any pair."""
+        reach = (self.reach + to_come) * (1.0 if weights is None else float(weights.max(initial=0.0)))
+        rows = _tamed(row_prices, col_prices, reach)
+        cols = _tamed(col_prices, row_prices, reach)
+        if rows is None or cols is None:
+            return _Subtracted(self, row_prices, col_prices, weights)
+        return _Augmented(self, rows, cols, weights)
 
     def block(self, rows: slice, cols: slice) -> NDArray[np.float32]:
         out = np.asarray(self._left_scaled[rows] @ self._right[cols].T, dtype=np.float32)

@@ -8,10 +8,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from matching.errors import InvalidScoresError
-from matching.scores.base import ScoreOperator, SparseScores, blocks
-from matching.types import FloatArray, IntArray
+from matching.pairs import PairSet
+from matching.scores.base import Priced, ScoreOperator, SparseScores, VectorScores, blocks
+from matching.scores.candidates import top_by_threshold
+from matching.types import FloatArray, IntArray, PairArray
 
 __all__ = ["AffinityOperator", "Signal"]
 
@@ -121,6 +124,7 @@ class AffinityOperator(ScoreOperator):
         self._dtype: type[np.floating] = np.float64 if self._bar_zero else np.float32
         self.tolerance = self._tolerance()
         self._sum: NDArray[np.floating] | None = None
+        self._split: tuple[VectorScores, sparse.csr_array, float] | None = None
 
     def _tolerance(self) -> float:
         """Rounding of values, weights, products and the running sum, and what the signals themselves allow."""
@@ -144,7 +148,20 @@ class AffinityOperator(ScoreOperator):
             self._sum = total
         return self._sum[rows, cols]
 
+    def bounds(self) -> tuple[float, float]:
+        """Limits from those of the signals; no sweep of the sum."""
+        least, most = 0.0, 0.0
+        for signal, operator in self._counted:
+            low, high = operator.bounds()
+            least += signal.weight * min(low, signal.stand_in)
+            most += signal.weight * max(high, signal.stand_in)
+        return least - self.tolerance, most + self.tolerance
+
     def _block(self, rows: slice, cols: slice) -> NDArray[np.floating]:
+        found = self._vectors_and_lists()
+        if found is not None:
+            vectors, listed, extra = found
+            return _WithLists(_Plain(vectors, extra), listed, 0.0, None).block(rows, cols)
         size = (rows.stop - rows.start, cols.stop - cols.start)
         total = np.zeros(size, dtype=self._dtype)
         known = np.zeros(size, dtype=bool) if self._bar_unknown else None
@@ -177,6 +194,51 @@ class AffinityOperator(ScoreOperator):
             else:
                 total[near] = np.nan
         return total
+
+    def priced(self, row_prices: FloatArray, col_prices: FloatArray, weights: FloatArray | None = None) -> Priced:
+        """One product for the vectors, with prices and stand-ins in it; the listed pairs are put right afterwards."""
+        found = self._vectors_and_lists()
+        if found is None:
+            return super().priced(row_prices, col_prices, weights)
+        vectors, listed, extra = found
+        shifted = row_prices - (extra if weights is None else extra * weights)
+        most = float(np.abs(listed.data).max(initial=0.0))
+        inner = vectors.priced(shifted, col_prices, weights, to_come=most)
+        steepest = 1.0 if weights is None else float(weights.max(initial=0.0))
+        return _WithLists(inner, listed, steepest * self.tolerance + inner.tolerance, weights)
+
+    def top_pairs(self, k: int, barred: PairSet, rng: np.random.Generator) -> PairArray:
+        found = self._vectors_and_lists()
+        if found is None:
+            return super().top_pairs(k, barred, rng)
+        return top_by_threshold(self, k, barred, rng)
+
+    def _vectors_and_lists(self) -> tuple[VectorScores, sparse.csr_array, float] | None:
+        """Vectors with their weight, what listed pairs add, and the stand-ins, if that is all there is."""
+        if self._bar_unknown or self._bar_zero:
+            return None
+        if self._split is None:
+            vectors = [
+                operator.times(signal.weight)
+                for signal, operator in self._counted
+                if isinstance(operator, VectorScores)
+            ]
+            lists = [
+                (signal, operator)
+                for signal, operator in self._counted
+                if isinstance(operator, SparseScores) and np.isnan(operator.default)
+            ]
+            if len(vectors) != 1 or len(lists) + 1 != len(self._counted):
+                return None
+            added = sparse.csr_array(self.shape, dtype=np.float32)
+            extra = 0.0
+            for signal, operator in lists:
+                own = operator.matrix.copy()
+                own.data = (signal.weight * (own.data - signal.stand_in)).astype(np.float32)
+                added = added + own
+                extra += signal.weight * signal.stand_in
+            self._split = vectors[0], sparse.csr_array(added), extra
+        return self._split
 
     def values(self, rows: IntArray, cols: IntArray) -> FloatArray:
         total = np.zeros(len(rows))
@@ -224,3 +286,39 @@ class AffinityOperator(ScoreOperator):
     def known_counts(self) -> dict[str, int]:
         """Signal -> pairs it says something about, those of weight 0 included. No sweep."""
         return {signal.name: signal.known for signal in self.signals}
+
+
+class _Plain:
+    """Blocks of vectors and a constant, in a form that `_WithLists` may write to."""
+
+    tolerance = 0.0
+
+    def __init__(self, vectors: VectorScores, extra: float) -> None:
+        self._vectors, self._extra = vectors, np.float32(extra)
+
+    def block(self, rows: slice, cols: slice) -> NDArray[np.float32]:
+        out = self._vectors.block(rows, cols)
+        if self._extra:
+            out += self._extra
+        return out
+
+
+class _WithLists:
+    """Priced blocks of vectors, plus what listed pairs add."""
+
+    def __init__(self, inner: Priced, listed: sparse.csr_array, tolerance: float, weights: FloatArray | None) -> None:
+        self._inner, self.tolerance = inner, tolerance
+        self._weights = None if weights is None else weights.astype(np.float32)
+        self._indptr, self._indices, self._data = listed.indptr, listed.indices, listed.data
+        self._width = listed.shape[1]
+
+    def block(self, rows: slice, cols: slice) -> NDArray[np.floating]:
+        out = self._inner.block(rows, cols)
+        start, stop = self._indptr[rows.start], self._indptr[rows.stop]
+        at, data = self._indices[start:stop], self._data[start:stop]
+        line = np.repeat(np.arange(out.shape[0]), np.diff(self._indptr[rows.start : rows.stop + 1]))
+        if out.shape[1] < self._width:
+            inside = (at >= cols.start) & (at < cols.stop)
+            at, data, line = at[inside] - cols.start, data[inside], line[inside]
+        out[line, at] += data if self._weights is None else data * self._weights[rows][line]
+        return out

@@ -33,7 +33,9 @@ from matching.types import FloatArray, IntArray, PairArray
 __all__ = ["ROUNDING", "Capacity", "Clock", "Extreme", "Oracle", "State", "open_prices", "slack_of"]
 
 DENSE_PAIRS = 400_000  # up to here every pair is active from the start; the flow itself takes a fraction of a second
-PAIRS_A_ROUND = 24  # most new pairs of a submission in a round and block: more grow the flow, fewer add rounds
+DROP_FROM = 12  # old pairs kept a line when the next flow is laid out; those far below their prices only cost time
+LAST_DROP = 2  # round after which nothing is dropped any more, so that no pair comes and goes for ever
+PAIRS_A_ROUND = 48  # most new pairs of a submission in a round: more grow the flow, fewer add rounds
 RELAX_SWEEPS = 20_000  # far above the longest shortest path met; a guard, not a limit
 REFINE_SWEEPS = 400  # refining float prices is a courtesy, so it may give up
 ROUNDING = 1e-9  # relative rounding of sums over a plan; gaps below it are 0
@@ -289,28 +291,33 @@ class Oracle:
         tell = tell or (lambda phase, rounds, value: None)
         self._use(Linearised(self.problem.scores, weights, terms, groups))
         rounds, flow, proven, bound = 0, None, False, math.inf
+        u, w = np.empty(0), np.empty(0)
         value: float | None = None
         while not (clock.over or proven):
             rounds += 1
             tell("flow", rounds, value)
             with clock.stage("flow"):
+                if flow is not None and rounds <= LAST_DROP:
+                    _drop(state, flow, u, w)
                 flow = _flow(state)
             tell("prices", rounds, value)
             with clock.stage("prices"):
                 self.prices = _prices(state, flow, self.prices)
             value = _value(state, flow)
+            with clock.stage("prices"):
+                u, w = _refined(state, flow, self.prices)
             tell("sweep", rounds, value)
             with clock.stage("sweeps"):
-                u, w = _as_scores(state, self.prices)
-                proven = _price_in(state, u, w) == 0
+                added, over = _price_in(state, u, w)
+                proven = added == 0
                 if proven:
-                    # Prices in original floats, as far as they can be refined, make the proof tight.
-                    bound, u, w = _certify(state, flow, self.prices)
+                    bound = _bound(state, flow, u, w, over)
         if flow is None or self.prices is None:
             return None
         if not proven:
             state.cut(flow.amount.size)
-            bound, u, w = _certify(state, flow, self.prices)
+            with clock.stage("sweeps"):
+                bound = _bound(state, flow, u, w, _over(state, u, w))
         self.flow, self.raw_prices = flow, (u, w)
         return self.extreme(flow, bound, u, w, proven, rounds)
 
@@ -393,11 +400,7 @@ def _reduce(problem: AssignmentProblem, units: int, capacity: Capacity | None) -
     held_rows, held_cols = problem.locked[:, 0], problem.locked[:, 1]
     supply = problem.demand - np.bincount(held_rows, minlength=problem.shape[0])
     held = np.bincount(held_cols, minlength=problem.shape[1])
-    closed = (
-        PairSet(np.concatenate([problem.barred.pairs(), problem.locked]), problem.shape)
-        if problem.locked.size
-        else problem.barred
-    )
+    closed = problem.barred.union(problem.locked)
     low, high = problem.scores.bounds()
     within = np.minimum(supply, problem.shape[1]).astype(np.int64)
     # nobody reviews more than there is, so loads beyond that never bind; counted in fine units they would overflow
@@ -421,15 +424,38 @@ def _reduce(problem: AssignmentProblem, units: int, capacity: Capacity | None) -
     )
 
 
-def _price_in(state: State, u: FloatArray, w: FloatArray) -> int:
-    """Add pairs that would improve the plan; 0 only after a sweep that left none out."""
+Over = tuple[PairArray, FloatArray]
+"""Pairs above their prices and by how much."""
+
+
+def _price_in(state: State, u: FloatArray, w: FloatArray) -> tuple[int, Over]:
+    """Add pairs that would improve the plan; 0 only after a sweep that left none out, whose finds are handed back."""
     resolution = 1.0 / state.scale.factor
     for limit in (PAIRS_A_ROUND, None):
         pairs, excess, complete = state.scores.exceeding(u, w, 0.0, limit, state.closed)
         added = state.add(pairs[excess > resolution])
         if added or complete:
-            return added
-    return 0
+            break
+    return added, (pairs, excess)
+
+
+def _over(state: State, u: FloatArray, w: FloatArray) -> Over:
+    pairs, excess, _ = state.scores.exceeding(u, w, 0.0, None, state.closed)
+    return pairs, excess
+
+
+def _drop(state: State, flow: Flow, u: FloatArray, w: FloatArray) -> None:
+    """Forget old pairs far below their prices; the sweep would find them again if they came to matter."""
+    size = flow.amount.size
+    most = DROP_FROM * sum(state.problem.shape)
+    if size <= most:
+        return
+    below = u[state.rows[:size]] + w[state.cols[:size]] - state.score[:size]
+    near = below <= np.partition(below, most - 1)[most - 1]
+    keep = np.ones(state.rows.size, dtype=bool)
+    keep[:size] = near | flow.taken
+    for name in ("rows", "cols", "plain", "most", "score"):
+        setattr(state, name, getattr(state, name)[keep])
 
 
 def _flow(state: State) -> Flow:
@@ -475,30 +501,26 @@ def _as_scores(state: State, prices: Prices) -> tuple[FloatArray, FloatArray]:
     return u, w
 
 
-def _certify(state: State, flow: Flow, prices: Prices) -> tuple[float, FloatArray, FloatArray]:
-    """The best proof at hand: prices refined in floats if that converges and proves more, else the exact ones."""
+def _refined(state: State, flow: Flow, prices: Prices) -> tuple[FloatArray, FloatArray]:
+    """Prices in original floats where they converge, which makes a tight proof; else the exact integer ones."""
     u, w = _as_scores(state, prices)
-    choices = [(_bound(state, flow, u, w), u, w)]
-    if choices[0][0] - _value(state, flow) > 1e-13 * max(1.0, abs(choices[0][0])):
-        refined = _residual(state, flow).relax(
-            state.score, state.penalty, Prices(u, w), REFINE_SWEEPS, tolerance=1e-13 * max(1.0, abs(state.high))
-        )
-        if refined is not None:
-            u, w = refined.u.copy(), refined.w.copy()
-            closed = _as_scores(state, prices)
-            for mine, theirs, shut in (
-                (u, closed[0], (state.supply == 0) | (state.beyond > 0)),
-                (w, closed[1], state.load_max == 0),
-            ):
-                mine[shut] = theirs[shut]
-            choices.append((_bound(state, flow, u, w), u, w))
-    return min(choices, key=lambda choice: choice[0])
+    refined = _residual(state, flow).relax(
+        state.score, state.penalty, Prices(u, w), REFINE_SWEEPS, tolerance=1e-13 * max(1.0, abs(state.high))
+    )
+    if refined is None:
+        return u, w
+    finer_u, finer_w = refined.u.copy(), refined.w.copy()
+    shut = (state.supply == 0) | (state.beyond > 0)
+    finer_u[shut] = u[shut]
+    shut = state.load_max == 0
+    finer_w[shut] = w[shut]
+    return finer_u, finer_w
 
 
-def _bound(state: State, flow: Flow, u: FloatArray, w: FloatArray) -> float:
+def _bound(state: State, flow: Flow, u: FloatArray, w: FloatArray, found: Over) -> float:
     """Upper bound on the linearised total of every plan that misses as few reviews, from prices alone."""
     problem, units = state.problem, state.units
-    over, excess, _ = state.scores.exceeding(u, w, 0.0, None, state.closed)
+    over, excess = found
     if state.capacity is not None:
         excess = excess * state.capacity(over[:, 0], over[:, 1])
     load = np.bincount(state.cols, weights=flow.amount, minlength=problem.shape[1])

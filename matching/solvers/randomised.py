@@ -21,7 +21,6 @@ from matching.constraints.pair_numbers import PairNumbers
 from matching.constraints.problem import AssignmentProblem
 from matching.errors import InvalidParamsError, Issue
 from matching.objectives import Total, Wish, parse_objective
-from matching.pairs import PairSet
 from matching.solvers.base import Progress, ProgressCallback, Proof, Solution, Status, frozen
 from matching.solvers.oracle import DENSE_PAIRS, Clock, Extreme, Oracle, slack_of
 from matching.solvers.pricing import evenest, plan_from, without_plan
@@ -322,7 +321,7 @@ def _short_of_caps(lottery: Lottery, rng: int) -> Solution:
 def _cap_sums(lottery: Lottery, rows: IntArray) -> list[dict[str, float]]:
     """For submissions (at most LISTED): what the caps of their lawful reviewers add up to, and what they need."""
     problem, state = lottery.problem, lottery.oracle.state
-    shut = PairSet(np.concatenate([problem.barred.pairs(), problem.locked]), problem.shape)
+    shut = problem.barred.union(problem.locked)
     held = np.bincount(problem.locked[:, 0], minlength=problem.shape[0])
     out = []
     for row in rows[:LISTED].tolist():

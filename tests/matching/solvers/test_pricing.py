@@ -12,6 +12,7 @@ import matching
 from matching.constraints.problem import AssignmentProblem
 from matching.plan.audit import audit
 from matching.scores.base import DenseScores, VectorScores
+from matching.solvers import oracle
 from matching.solvers.base import Status
 from matching.solvers.pricing import PricingSolver
 from tests.oracles import by_enumeration, by_integer_program
@@ -316,3 +317,33 @@ def test_numpy_scalars_are_numbers():
     )
     assert solution.status == "optimal"
     assert matching.Params(rng=np.int64(3), n_alternates=np.int32(1), time_limit=np.float64(2)).rng == 3
+
+
+@settings(max_examples=150, deadline=None)
+@given(problems(largest=6), st.integers(1, 2))
+def test_pairs_that_are_dropped_and_priced_in_again_change_no_optimum(case, candidates):
+    """From one candidate a side, a pair a line kept: what is forgotten too early is found again by the sweep."""
+    scores, rest = case["scores"], {key: value for key, value in case.items() if key != "scores"}
+    problem = AssignmentProblem.of(scores, **rest)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(oracle, "DROP_FROM", 1)
+        priced = PricingSolver(candidates, dense_pairs=1).solve(problem)
+        report = audit(problem, priced)
+    whole = PricingSolver().solve(problem)
+    assert report.clean, report.faults
+    assert priced.status == whole.status and priced.gap == whole.gap == 0.0
+    assert priced.value == pytest.approx(whole.value, abs=1e-9)
+    assert priced.unfilled.sum() + priced.below_min.sum() == whole.unfilled.sum() + whole.below_min.sum()
+
+
+def test_dropping_happens_and_the_optimum_over_vectors_stays():
+    """The same at a size where many pairs come and go, with the number of pairs that are left."""
+    problem = AssignmentProblem.of(VectorScores(topic_vectors(220, 3), topic_vectors(200, 4)), demand=3, load_max=4)
+    kept = PricingSolver(4, dense_pairs=0).solve(problem)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(oracle, "DROP_FROM", 2)
+        patch.setattr(oracle, "LAST_DROP", 3)
+        dropped = PricingSolver(4, dense_pairs=0).solve(problem)
+    assert dropped.value == pytest.approx(kept.value, abs=1e-6)
+    assert dropped.meta["active_pairs"] < kept.meta["active_pairs"]
+    assert audit(problem, dropped).clean
