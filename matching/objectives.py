@@ -420,10 +420,13 @@ class Welfare:
         at_floor = float(self._curve(np.array([self.floor]))[0])
         if mean < at_floor:
             return self.floor + (mean - at_floor) / float(self._slope(self.floor))
-        if self.alpha == 1.0:
-            return self.unit * math.exp(mean)
         power = (1.0 - self.alpha) * mean
-        return self.unit * power ** (1.0 / (1.0 - self.alpha)) if power > 0 else math.inf
+        if self.alpha != 1.0 and power <= 0:
+            return math.inf
+        size = mean if self.alpha == 1.0 else math.log(power) / (1.0 - self.alpha)
+        if size >= 700.0:  # beyond float64
+            return math.inf
+        return self.unit * (math.exp(mean) if self.alpha == 1.0 else float(power ** (1.0 / (1.0 - self.alpha))))
 
     def of_equivalent(self, equivalent: float) -> float:
         """The value whose equally distributed equivalent this is: the inverse of `equivalent`."""

@@ -29,7 +29,7 @@ EXACT_PAIRS = 4_000  # problems of at most this many pairs are searched to the e
 CLOSE = 1e-4  # relative gap at which larger ones stop
 EXCHANGED = 6_000_000  # active pairs offered to exchanges in all
 MOST_EXCHANGES = 400
-EXCHANGE_PAIRS = 150_000
+EXCHANGE_PAIRS = 50_000  # active pairs above which exchanges are left out, unless there are too many for programs
 EXCHANGEABLE = 3  # exchanges are tried where at most one in this many submissions is below its floor
 LIFTS = 14  # doublings of a multiplier from FIRST_PULL: up to 2048 times the weight of the others
 FIRST_PULL = 0.25
@@ -179,14 +179,10 @@ class FlowBench:
             bound = of_extreme(extreme, measure, constraints, ones, ((1.0, pull),))
             if bound.bound < best.bound:
                 best, pull_of_best = bound, pull
-        low_now = int((extreme.sums < floors - slack).sum())
-        if (
-            exchange
-            and plan is None
-            and not self.exact
-            and low_now * EXCHANGEABLE <= n_submissions
-            and not self.clock.over
-        ):
+        near = int((extreme.sums < floors - slack).sum()) * EXCHANGEABLE <= n_submissions
+        if EXCHANGE_PAIRS < self.oracle.state.rows.size <= MANY_PAIRS:
+            near = False  # there the programs are quicker
+        if exchange and plan is None and near and not self.exact and not self.clock.over:
             plan = self._by_exchanges(extreme, floors)
         return Lift(floors, plan, pull_of_best, best, exchange or plan is not None)
 

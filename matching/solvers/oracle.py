@@ -234,6 +234,9 @@ class Oracle:
         Orders candidates that tie.
     clock : Clock or None
         Where the time goes and when it ends.
+    drop : bool
+        Whether old pairs far below their prices are forgotten between two flows. That saves time in a single call; who
+        keeps places of active pairs from one call to the next must not ask for it.
     active : ndarray of shape (n, 2), int64, or None
         Pairs to start with instead of candidates, for example those another oracle ended with.
     """
@@ -248,9 +251,11 @@ class Oracle:
         capacity: Capacity | None = None,
         rng: int = 0,
         clock: Clock | None = None,
+        drop: bool = False,
         active: PairArray | None = None,
     ) -> None:
         self.problem = problem
+        self.drop = drop
         self.clock = clock or Clock(None)
         self.candidates = candidates
         self.prices: Prices | None = None
@@ -297,7 +302,7 @@ class Oracle:
             rounds += 1
             tell("flow", rounds, value)
             with clock.stage("flow"):
-                if flow is not None and rounds <= LAST_DROP:
+                if self.drop and flow is not None and rounds <= LAST_DROP:
                     _drop(state, flow, u, w)
                 flow = _flow(state)
             tell("prices", rounds, value)

@@ -49,7 +49,9 @@ class PricingSolver:
         clock = Clock(time_limit)
         report = progress or (lambda entry: None)
         report(Progress("candidates", 0.0))
-        oracle = Oracle(problem, candidates=self.candidates, dense_pairs=self.dense_pairs, rng=rng, clock=clock)
+        oracle = Oracle(
+            problem, candidates=self.candidates, dense_pairs=self.dense_pairs, rng=rng, clock=clock, drop=True
+        )
         build_seconds = clock.seconds
 
         def tell(phase: str, rounds: int, value: float | None) -> None:
