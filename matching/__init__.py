@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from matching.engine import explanation as explanation
     from matching.engine import readiness as readiness
     from matching.engine import recommend as recommend
+    from matching.engine import tradeoff as tradeoff
     from matching.errors import MatchingError as MatchingError
     from matching.explain.explanation import Explanation as Explanation
     from matching.formats.fixtures import load_fixture as load_fixture
@@ -52,6 +53,7 @@ _HOMES = {
     "load_fixture": "matching.formats.fixtures",
     "readiness": "matching.engine",
     "recommend": "matching.engine",
+    "tradeoff": "matching.engine",
     "recommend_within": "matching.watched",
 }
 

@@ -20,7 +20,7 @@ from matching.constraints.attributes import Attributes
 from matching.constraints.conflicts import AFFILIATION, Conflicts
 from matching.constraints.problem import AssignmentProblem
 from matching.constraints.rules import compile_rules
-from matching.errors import InvalidParamsError, InvalidVenueError
+from matching.errors import InvalidParamsError, InvalidVenueError, Issue
 from matching.explain.diagnosis import capacity_of, diagnose, shortages
 from matching.explain.evidence import parts_of_pairs
 from matching.explain.exclusions import Exclusions
@@ -50,9 +50,21 @@ from matching.scores.operator import AffinityOperator
 from matching.scores.text import AUTO, named_scorer
 from matching.solvers.base import Progress, ProgressCallback, Solution, Status
 from matching.solvers.choose import solve
+from matching.solvers.tradeoff import TradeoffPoint
+from matching.solvers.tradeoff import tradeoff as trade
 from matching.types import IntArray
 
-__all__ = ["assign", "exclusions", "explanation", "input_hash", "readiness", "reasoner", "recommend", "unsolved"]
+__all__ = [
+    "assign",
+    "exclusions",
+    "explanation",
+    "input_hash",
+    "readiness",
+    "reasoner",
+    "recommend",
+    "tradeoff",
+    "unsolved",
+]
 
 log = logging.getLogger(__name__)
 
@@ -144,8 +156,7 @@ def assign(
     ([[0, 0], [1, 1]], 1.3, 0.0)
     """
     wishes = parse_objective(objective)
-    seed = int(rng.integers(2**63)) if isinstance(rng, np.random.Generator) else rng
-    params = Params(rng=int(seed) if isinstance(seed, np.integer) else seed, time_limit=time_limit)
+    params = Params(rng=_seed(rng), time_limit=time_limit)
     problem = AssignmentProblem.of(
         scores, demand=demand, load_max=load_max, load_min=load_min, conflicts=conflicts, locks=locks,
         unwanted=unwanted,
@@ -153,6 +164,85 @@ def assign(
     if rules or submission_attributes is not None or reviewer_attributes is not None:
         problem = _ruled(problem, rules, submission_attributes, reviewer_attributes)
     return _solve(problem, wishes_of_shape(wishes, problem.shape), params, None)[0]
+
+
+def tradeoff(
+    scores: ArrayLike | sparse.sparray | sparse.spmatrix | ScoreOperator,
+    first: str | Mapping[str, Any] | Wish = "total",
+    second: str | Mapping[str, Any] | Wish = "maximin",
+    *,
+    demand: ArrayLike,
+    load_max: ArrayLike,
+    load_min: ArrayLike | None = None,
+    conflicts: ArrayLike | None = None,
+    locks: ArrayLike | None = None,
+    rules: Sequence[Mapping[str, Any]] = (),
+    submission_attributes: Mapping[str, Sequence[Any]] | None = None,
+    reviewer_attributes: Mapping[str, Sequence[Any]] | None = None,
+    unwanted: ArrayLike | None = None,
+    points: int = 9,
+    losses: Sequence[float] | None = None,
+    rng: int | np.random.Generator = 0,
+    time_limit: float | None = None,
+) -> list[TradeoffPoint]:
+    """The whole curve between two objectives: from the best for `first` to the best for `second`, a plan at each point.
+
+    Parameters
+    ----------
+    first : str, mapping or Wish
+        "total", "welfare", "maximin" or "threshold".
+    second : str, mapping or Wish
+        One of those, or "evenness".
+    points : int
+        At least 2: the two ends, and losses of `first` between them evenly spaced.
+    losses : sequence of float, optional
+        Instead of `points`: shares of the best value of `first` that may be given away, each in [0, 1).
+    scores, demand, load_max, load_min, conflicts, locks, rules, submission_attributes, reviewer_attributes
+        As for `assign`.
+    unwanted, rng
+        As for `assign`.
+    time_limit : float, optional
+        Seconds for the whole curve.
+
+    Returns
+    -------
+    list of TradeoffPoint
+        ``.loss``, ``.first`` and ``.second`` with value, bound and gap, ``.solution``; each audited. Fewer than asked
+        for where the limit came first or the two ends are one plan; empty where there is no full plan.
+
+    Raises
+    ------
+    InvalidScoresError, InvalidProblemError, InvalidParamsError, SolverError, AuditError
+        As for `assign`.
+
+    Examples
+    --------
+    >>> import matching
+    >>> scores = [[0.9, 0.8], [0.8, 0.1]]
+    >>> curve = matching.tradeoff(scores, "total", "maximin", demand=1, load_max=1, points=2)
+    >>> [(point.first.value, point.second.value) for point in curve]
+    [(1.6, 0.8)]
+    """
+    near, far = parse_objective(first), parse_objective(second)
+    if len(near) > 1 or len(far) > 1:
+        reason = "is one objective, not a list"
+        raise InvalidParamsError(issues=[Issue(reason, "wrong-type", "first" if len(near) > 1 else "second")])
+    seed = Params(rng=_seed(rng), time_limit=time_limit).rng
+    problem = AssignmentProblem.of(
+        scores, demand=demand, load_max=load_max, load_min=load_min, conflicts=conflicts, locks=locks,
+        unwanted=unwanted,
+    )  # fmt: skip
+    if rules or submission_attributes is not None or reviewer_attributes is not None:
+        problem = _ruled(problem, rules, submission_attributes, reviewer_attributes)
+    curve = trade(problem, near[0], far[0], points=points, losses=losses, rng=seed, time_limit=time_limit)
+    for point in curve:
+        require_clean(problem, point.solution)
+    return curve
+
+
+def _seed(rng: int | np.random.Generator) -> int:
+    seed = rng.integers(2**63) if isinstance(rng, np.random.Generator) else rng
+    return int(seed) if isinstance(seed, np.integer) else seed
 
 
 def _ruled(
