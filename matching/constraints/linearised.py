@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from matching.constraints.bounds import Bound, GroupBound, PairLimit
-from matching.scores.base import Priced, ScoreOperator
+from matching.scores.base import ScoreOperator
+from matching.scores.priced import Priced
 from matching.types import FloatArray, IntArray
 
 __all__ = ["Linearised", "rule_terms"]

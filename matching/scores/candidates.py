@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matching.pairs import PairSet
-from matching.scores.base import Priced, ScoreOperator, blocks
+from matching.scores.base import ScoreOperator, blocks
+from matching.scores.priced import Priced
 from matching.types import IntArray, PairArray
 
 __all__ = ["top_by_threshold"]

@@ -12,8 +12,9 @@ from scipy import sparse
 
 from matching.errors import InvalidScoresError
 from matching.pairs import PairSet
-from matching.scores.base import Priced, ScoreOperator, SparseScores, VectorScores, blocks
+from matching.scores.base import ScoreOperator, SparseScores, VectorScores, blocks
 from matching.scores.candidates import top_by_threshold
+from matching.scores.priced import Priced
 from matching.types import FloatArray, IntArray, PairArray
 
 __all__ = ["AffinityOperator", "Signal"]
