@@ -4,6 +4,8 @@
     python -m tests.benchmarks.bench_fairness --stacks        a table of stacks: values and gaps of every wish
     python -m tests.benchmarks.bench_fairness --size 3000     a generated venue of vectors
 
+Objectives by themselves, leximin too, are in bench_objectives.
+
 Seconds are those of one run on this machine; FairFlow's were recorded elsewhere and are set beside them as they are.
 """
 
@@ -19,13 +21,10 @@ from matching.objectives import parse_objective
 from matching.plan.audit import audit
 from matching.scores.base import VectorScores
 from matching.solvers.lexicographic import StackSolver
-from tests.benchmarks.bench_solve import topic_vectors
+from tests.benchmarks.bench_solve import instance, topic_vectors
 from tests.shared import SHARED
 
 STACKS = (
-    "leximin",
-    "evenness",
-    {"name": "threshold", "t": 1.0},
     ["maximin", "total", "evenness"],
     ["maximin", {"name": "total", "loss": 0.01}, "evenness"],
     [{"name": "total", "loss": 0.01}, "maximin"],
@@ -36,15 +35,6 @@ STACKS = (
 
 def expected():
     return json.loads((SHARED / "data" / "expected_maximin.json").read_text())
-
-
-def instance(name):
-    """The problem of a recorded name; midl comes with load minima and without."""
-    with np.load(SHARED / "data" / "instances" / f"{name.removesuffix('_without_load_min')}.npz") as data:
-        return AssignmentProblem.of(
-            data["scores"], demand=data["demand"], load_max=data["load_max"],
-            load_min=data["load_min"] if name == "midl" else None, conflicts=data["conflict_idx"],
-        )  # fmt: skip
 
 
 def fairflow():
@@ -108,9 +98,7 @@ def stacks(limit):
                 seen.setdefault(proof.wish["name"], proof)
             for wish, proof in seen.items():
                 words.append(f"{wish} {proof.value:.5g} gap {proof.gap / max(abs(proof.bound), 1e-12):.2%}")
-            levels = sum(proof.wish["name"] == "leximin" for proof in solution.proofs)
-            extra = f", {levels} levels" if levels else ""
-            print(f"  {name:<23}{seconds:>7.2f} s  {solution.status:<18}{clean}  {'; '.join(words)}{extra}", flush=True)
+            print(f"  {name:<23}{seconds:>7.2f} s  {solution.status:<18}{clean}  {'; '.join(words)}", flush=True)
 
 
 def generated(size):

@@ -23,6 +23,7 @@ from matching.scores.base import SparseScores
 from matching.solvers.perturbed import PerturbedSolver
 from matching.solvers.randomised import RandomisedSolver
 from matching.solvers.sampling import draw
+from tests.benchmarks.bench_solve import instance as recorded_instance
 from tests.benchmarks.bench_solve import timed
 from tests.shared import SHARED
 
@@ -32,10 +33,7 @@ BETAS = (1e-4, 0.003, 0.01, 0.03, 0.06, 0.1, 0.2, 0.4)  # times the mean score o
 
 def instance(name):
     """The problem, load minima left out: the other systems' values were recorded without them."""
-    with np.load(SHARED / "data" / "instances" / f"{name}.npz") as data:
-        return AssignmentProblem.of(
-            data["scores"], demand=data["demand"], load_max=data["load_max"], conflicts=data["conflict_idx"]
-        )
+    return recorded_instance(f"{name}_without_load_min")
 
 
 def plain_model(problem, cap):
@@ -56,7 +54,7 @@ def plain_model(problem, cap):
     return -result.fun
 
 
-def instances(cap, repeat, largest):
+def instances(cap, repeat, largest, only):
     with (SHARED / "data" / "peers.csv").open() as file:
         recorded = {
             row["instance"]: float(row["expected_total"])
@@ -68,6 +66,8 @@ def instances(cap, repeat, largest):
         f"{'gap':>6}{'s':>8}{'HiGHS s':>9}{'ratio':>7} audit"
     )
     for path in sorted((SHARED / "data" / "instances").glob("*.npz")):
+        if only and path.stem not in only:
+            continue
         problem = instance(path.stem)
         ours, solution = timed(partial(RandomisedSolver(cap).solve, problem), repeat)
         theirs, ratio = "-", "-"
@@ -167,6 +167,7 @@ if __name__ == "__main__":
     parser.add_argument("--curve", metavar="INSTANCE")
     parser.add_argument("--svg", metavar="FILE")
     parser.add_argument("--repeat", type=int, default=1)
+    parser.add_argument("--only", nargs="*", help="instances; default all")
     parser.add_argument("--largest", type=int, default=3_000_000, help="pairs up to which the plain model is run too")
     options = parser.parse_args()
     if options.size:
@@ -174,4 +175,4 @@ if __name__ == "__main__":
     elif options.curve:
         curve(options.curve, options.svg)
     else:
-        instances(options.cap, options.repeat, options.largest)
+        instances(options.cap, options.repeat, options.largest, options.only)

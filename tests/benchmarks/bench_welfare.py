@@ -20,18 +20,10 @@ from matching.plan.audit import audit
 from matching.scores.base import SparseScores
 from matching.solvers.concave import WelfareSolver
 from matching.solvers.pricing import PricingSolver
+from tests.benchmarks.bench_solve import instance
 from tests.shared import SHARED
 
 HEAD = f"{'instance':<18}{'alpha':>6}{'equivalent':>12}{'gap':>9}{'least':>8}{'lowest 10 %':>12}{'total':>9}{'s':>8}"
-
-
-def instance(name):
-    with np.load(SHARED / "data" / "instances" / f"{name}.npz") as data:
-        case = {key: data[key] for key in data}
-    return AssignmentProblem.of(
-        case["scores"], demand=case["demand"], load_max=case["load_max"], load_min=case.get("load_min"),
-        conflicts=case["conflict_idx"],
-    )  # fmt: skip
 
 
 def thin_venue(n, seed=1, known=100, topics=200, dim=32):
@@ -61,7 +53,9 @@ def thin_venue(n, seed=1, known=100, topics=200, dim=32):
 
 
 def report(name, problem, alphas):
-    best = PricingSolver().solve(problem).value
+    begin = perf_counter()
+    best = PricingSolver().solve(problem)
+    print(f"{name:<18} total {best.value:.5f}, gap {best.gap:g}, {perf_counter() - begin:.2f} s", flush=True)
     for alpha in alphas:
         begin = perf_counter()
         solution = WelfareSolver(alpha).solve(problem)
@@ -73,7 +67,7 @@ def report(name, problem, alphas):
         lowest = sums[: max(1, len(sums) // 10)].mean()
         print(
             f"{name:<18}{alpha:>6g}{solution.value:>12.5f}{100 * solution.gap / abs(solution.value):>8.3f}%"
-            f"{sums[0]:>8.4f}{lowest:>12.4f}{100 * sums.sum() / best:>8.2f}%{seconds:>8.2f}",
+            f"{sums[0]:>8.4f}{lowest:>12.4f}{100 * sums.sum() / best.value:>8.2f}%{seconds:>8.2f}",
             flush=True,
         )
 

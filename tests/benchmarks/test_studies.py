@@ -5,7 +5,10 @@ import pytest
 
 from matching.evaluation import judge
 from matching.formats.ratings import open_rated
+from matching.objectives import OBJECTIVES, parse_objective
 from matching.scores.text import text_affinity
+from tests.benchmarks.bench_objectives import LABELS, objective_of, recorded
+from tests.benchmarks.bench_solve import case
 from tests.benchmarks.choose_text import Study
 from tests.benchmarks.gold import GOLD, Losses, load
 from tests.benchmarks.thin_profiles import shrunk
@@ -60,3 +63,22 @@ def test_shrinkage_is_weighted_by_the_number_of_publications():
     joint = shrunk(scores, scores, near, counts, (1.0, 1, "joint"))[0]
     # each lies between its own score and its neighbour's result: x0 = (0 + x1) / 2, x1 = (3 * 1 + x0) / 4
     assert joint[:2] == pytest.approx([3 / 7, 6 / 7])
+
+
+@needs_shared
+def test_objectives_stand_beside_runs_of_the_same_problem():
+    """midl was recorded with load minima and without, randomised only without: the wrong row would flatter one side."""
+    assert recorded("midl", "maximin, total")["worst"] == pytest.approx(0.633812)
+    assert recorded("midl_without_load_min", "maximin, total")["worst"] == pytest.approx(0.944839)
+    assert recorded("midl", "randomised") is None
+    assert recorded("midl_without_load_min", "randomised")["expected"] == pytest.approx(171.051084)
+    assert recorded("iclr2018_text", "maximin, total") is None
+    assert "load_min" in case("midl") and "load_min" not in case("midl_without_load_min")
+
+
+@needs_shared
+def test_every_objective_of_the_engine_is_measured():
+    """An objective added later must not be missing from the table unnoticed."""
+    given = case("csconf1")
+    wishes = [parse_objective(objective_of(label, given, 124.25)) for label in LABELS]
+    assert {wish.name for stack in wishes for wish in stack} == set(OBJECTIVES)
