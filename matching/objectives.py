@@ -64,13 +64,13 @@ class Wish:
     options : mapping
         Every option of the objective; `parse_objective` has filled in the defaults.
         ``alpha`` : [0, 64]; 0 is the total, 1 Nash welfare, larger ones turn to the worst-off.
-        ``t`` : finite number, the sum each submission should reach.
+        ``t`` : number between -1e9 and 1e9, the sum each submission should reach.
         ``cap`` : (0, 1], one number, one for each reviewer (shape (n_reviewers,)), or one for each pair (array or
         scipy.sparse of shape (n_submissions, n_reviewers), where entries not stored are 1): the highest probability
         of a pair.
         In a venue, by id: ``{"default": x, "reviewers": {id: x}, "pairs": [[submission, reviewer, x], ...]}``.
-        ``beta`` : [0, inf), weight of the squared probabilities.
-        ``standard_error`` : [0, inf), in the same forms as cap; ``radius`` : [0, inf).
+        ``beta`` : [0, 1e9], weight of the squared probabilities.
+        ``standard_error`` : [0, inf), in the same forms as cap; ``radius`` : [0, 1e9].
     loss : float
         Share of this wish's best value that later wishes may give away, [0, 1).
     """
@@ -156,7 +156,8 @@ def _wish(entry: Any, where: str, issues: list[Issue]) -> Wish | None:
 def _is_number(value: Any) -> bool:
     # compared, not converted: a whole number of 400 digits has no float
     most = sys.float_info.max
-    return isinstance(value, int | float | np.integer | np.floating) and bool(-most <= value <= most)
+    number = float(value) if isinstance(value, np.floating) else value
+    return isinstance(number, int | float | np.integer) and bool(-most <= number <= most)
 
 
 def _number_within(low: float, high: float, words: str, open_low: bool = False) -> Any:
@@ -187,6 +188,17 @@ def _by_id(value: Mapping[Any, Any], check: Any) -> str:
     return str(check(np.asarray(numbers, dtype=np.float64).reshape(-1)))
 
 
+def _array(value: Any) -> FloatArray | None:
+    """The numbers of an array, or those a sparse one stores; None where they are none, are complex or masked."""
+    if isinstance(value, np.ma.MaskedArray):
+        return None
+    try:
+        numbers = np.asarray(value.data if hasattr(value, "nnz") else value)
+        return None if numbers.dtype.kind == "c" else numbers.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
 def _cap(value: Any) -> str:
     if isinstance(value, bool | str):
         return "must be a number"
@@ -194,13 +206,9 @@ def _cap(value: Any) -> str:
         return ""  # PairNumbers, made from what was checked here before
     if isinstance(value, Mapping):
         return _by_id(value, _cap)
-    if hasattr(value, "nnz"):
-        numbers = np.asarray(value.data)
-    else:
-        try:
-            numbers = np.asarray(value, dtype=np.float64)
-        except (TypeError, ValueError, OverflowError):
-            return "must be a number, or an array of numbers"
+    numbers = _array(value)
+    if numbers is None:
+        return "must be a number, or an array of numbers"
     if not np.isfinite(numbers).all() or (numbers < 0).any() or (numbers > 1).any():
         return "must lie between 0 and 1"
     if numbers.ndim == 0 and float(numbers) == 0.0:
@@ -215,19 +223,18 @@ def _errors(value: Any) -> str:
         return ""
     if isinstance(value, Mapping):
         return _by_id(value, _errors)
-    try:
-        numbers = np.asarray(value.data if hasattr(value, "nnz") else value, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
+    numbers = _array(value)
+    if numbers is None:
         return "must be a number, or an array of numbers"
     return "" if np.isfinite(numbers).all() and (numbers >= 0).all() else "must be finite and not negative"
 
 
 _RANGES: Mapping[str, Any] = {
     "alpha": _number_within(0.0, MOST_ALPHA, f"a number between 0 and {MOST_ALPHA:g}; beyond that ask for maximin"),
-    "t": _number_within(-1e9, 1e9, "a finite number"),
+    "t": _number_within(-1e9, 1e9, "a number between -1e9 and 1e9"),
     "cap": _cap,
-    "beta": _number_within(0.0, 1e9, "a number of at least 0"),
-    "radius": _number_within(0.0, 1e9, "a number of at least 0"),
+    "beta": _number_within(0.0, 1e9, "a number between 0 and 1e9"),
+    "radius": _number_within(0.0, 1e9, "a number between 0 and 1e9"),
     "standard_error": _errors,
 }
 

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from matching.constraints.bounds import Bound, GroupBound
 from matching.constraints.problem import AssignmentProblem
+from matching.objectives import Floors, Measure, Shortfall, Welfare
 from matching.solvers.base import Proof, Solution
 from matching.types import FloatArray
 
@@ -31,9 +32,10 @@ def proofs_of(
     -------
     list of dict
         ``objective``, ``value``, ``bound``, ``gap``; ``weights`` (y) by submission id, those that are 0 left out;
-        ``constraints``, a list of {objective words, at_least, multiplier, weights}; ``submission_prices``,
-        ``reviewer_prices`` by id; ``rule_prices``, a list of {rule, submissions, reviewers, price, at_least or
-        at_most}; ``penalty``.
+        ``measure``, the function that is bounded, with the ``numbers`` its conjugate needs; ``whole``, whether the
+        bound takes whole sets of people; ``constraints``, a list of {measure, numbers, at_least, multiplier, weights};
+        ``submission_prices``, ``reviewer_prices`` by id; ``reviewer_terms`` by id, for evenness; ``rule_prices``, a
+        list of {rule, submissions, reviewers, price, at_least or at_most}; ``penalty``.
     """
     return [_proof(problem, proof, submissions, reviewers) for proof in solution.proofs]
 
@@ -46,10 +48,14 @@ def _proof(
         "value": proof.value,
         "bound": proof.bound,
         "gap": proof.gap,
+        "measure": type(proof.measure).__name__.lower(),
+        "numbers": _numbers(proof.measure, proof.weights, problem, submissions),
+        "whole": proof.whole,
         "weights": _by_id(proof.weights, submissions),
         "constraints": [
             {
                 "measure": type(measure).__name__.lower(),
+                "numbers": _numbers(measure, z, problem, submissions),
                 "at_least": least,
                 "multiplier": k,
                 "weights": _by_id(z, submissions),
@@ -65,7 +71,22 @@ def _proof(
             for entry in _rule_prices(rule, price, submissions, reviewers)
         ],
         "penalty": proof.penalty,
+        **({} if proof.reviewer_terms is None else {"reviewer_terms": _by_id(proof.reviewer_terms, reviewers)}),
     }
+
+
+def _numbers(
+    measure: Measure, weights: FloatArray, problem: AssignmentProblem, submissions: Sequence[str]
+) -> dict[str, Any]:
+    """What the conjugate of the measure needs besides the weights; ``without`` are submissions it leaves out."""
+    if isinstance(measure, Floors):
+        return {"floors": {submissions[at]: float(measure.floor[at]) for at in np.flatnonzero(weights).tolist()}}
+    if not isinstance(measure, Shortfall | Welfare):
+        return {}
+    outside = {"without": [submissions[at] for at in np.flatnonzero((problem.demand > 0) & ~measure.among).tolist()]}
+    if isinstance(measure, Shortfall):
+        return {"t": measure.t, **outside}
+    return {"alpha": measure.alpha, "floor": measure.floor, "unit": measure.unit, **outside}
 
 
 def _by_id(values: FloatArray, ids: Sequence[str]) -> dict[str, float]:

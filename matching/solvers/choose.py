@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from matching.constraints.problem import AssignmentProblem
 from matching.objectives import Wish
@@ -15,6 +16,7 @@ from matching.solvers.perturbed import PerturbedSolver
 from matching.solvers.pricing import PricingSolver
 from matching.solvers.randomised import RandomisedSolver
 from matching.solvers.robust import RobustSolver
+from matching.solvers.units import in_unit, in_words, restored, unit_of
 
 __all__ = ["solve"]
 
@@ -44,6 +46,36 @@ def solve(
     SolverRangeError, SolverError
         The solver cannot represent the numbers or gave no answer.
     """
+    unit = unit_of(problem, wishes)
+    if unit == 1.0:
+        return _as_asked(_chosen(problem, wishes, candidates, rng, time_limit, progress), wishes)
+    theirs = in_unit(problem, wishes, unit)
+    found = _chosen(*theirs, candidates, rng, time_limit, in_words(progress, unit))
+    return restored(found, wishes, unit)
+
+
+def _as_asked(solution: Solution, wishes: Sequence[Wish]) -> Solution:
+    """Proofs that name the wish as it was asked: solvers of one wish know nothing of a loss allowed to it."""
+    losses = {wish.name: wish.loss for wish in wishes if wish.loss}
+    if not losses:
+        return solution
+    proofs = tuple(
+        replace(proof, wish={**proof.wish, "loss": losses[str(proof.wish["name"])]})
+        if str(proof.wish["name"]) in losses
+        else proof
+        for proof in solution.proofs
+    )
+    return replace(solution, proofs=proofs)
+
+
+def _chosen(
+    problem: AssignmentProblem,
+    wishes: Sequence[Wish],
+    candidates: int,
+    rng: int,
+    time_limit: float | None,
+    progress: ProgressCallback | None,
+) -> Solution:
     first, options = wishes[0].name, wishes[0].options
     if len(wishes) > 1 or first in ("maximin", "leximin", "threshold", "evenness"):
         return StackSolver(candidates).solve(problem, wishes, rng=rng, time_limit=time_limit, progress=progress)

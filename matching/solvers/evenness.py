@@ -157,6 +157,10 @@ def evenest_of(
             unit = math.sqrt(low * high)
         else:
             unit = unit * 8.0 if high is None else unit / 8.0
+    if bench.exact and not even.unwanted and best.gap(plan) > 0.0 and not bench.clock.over:
+        # one unit for all squares meets only the corners of what totals and squares can be had together
+        plan, other_bound = _by_program(bench, even, plan, constraints)
+        best = max(best, other_bound, key=lambda one: -one.bound)
     return plan, best
 
 

@@ -380,9 +380,11 @@ class Oracle:
         reviews = int(state.supply.sum()) // state.units
         state.scale, state.low, state.high = Scale.fit(low, high, state.problem.shape, reviews), low, high
         if self.prices is not None and before.factor != state.scale.factor:
-            ratio = state.scale.factor / before.factor
+            ratio, most = state.scale.factor / before.factor, 2.0 * state.scale.penalty
+            # no price of a start helps beyond the penalty, and scales apart by more than 2**63 have no integers
             self.prices = Prices(
-                np.rint(self.prices.u * ratio).astype(np.int64), np.rint(self.prices.w * ratio).astype(np.int64)
+                np.rint(np.clip(self.prices.u * ratio, -most, most)).astype(np.int64),
+                np.rint(np.clip(self.prices.w * ratio, -most, most)).astype(np.int64),
             )
 
 

@@ -17,6 +17,7 @@ from matching.objectives import Wish
 from matching.solvers.base import Progress, ProgressCallback, Proof, Solution
 from matching.solvers.lexicographic import Run, first_plan
 from matching.solvers.oracle import Clock, slack_of
+from matching.solvers.units import in_unit, restored, restored_proof, unit_of
 from matching.solvers.workbench import Workbench
 
 __all__ = ["FIRST_WISHES", "SECOND_WISHES", "TradeoffPoint", "tradeoff"]
@@ -86,6 +87,34 @@ def tradeoff(
         Wishes the curve cannot be drawn for, points or losses out of range; all of them.
     """
     _check(first, second, points, losses)
+    asked = (first, second)
+    unit = unit_of(problem)
+    if unit != 1.0:
+        problem, (first, second) = in_unit(problem, asked, unit)
+    found = _curve(problem, first, second, points, losses, candidates, rng, time_limit, progress)
+    if unit == 1.0:
+        return found
+    words = {wish.name: wish.to_dict() for wish in asked}
+    return [
+        TradeoffPoint(
+            point.loss, restored_proof(point.first, words, unit), restored_proof(point.second, words, unit),
+            restored(point.solution, asked, unit),
+        )
+        for point in found
+    ]  # fmt: skip
+
+
+def _curve(
+    problem: AssignmentProblem,
+    first: Wish,
+    second: Wish,
+    points: int,
+    losses: Sequence[float] | None,
+    candidates: int,
+    rng: int,
+    time_limit: float | None,
+    progress: ProgressCallback | None,
+) -> list[TradeoffPoint]:
     clock = Clock(time_limit)
     report = progress or (lambda entry: None)
     done = [0]

@@ -47,8 +47,15 @@ FORMULA_OF_PROOFS = (
     + FORMULA.removeprefix("bound = ").rstrip(".")
     + ", with the prices of the proof, and with affinity replaced by (y + sum of multiplier * z) * affinity minus the"
     " prices of the rules the pair counts in, plus what those rules pay: price times at_most, or at_least where the"
-    " price is negative. Objectives that are no functions of the sums (envy, evenness, randomised, perturbed, robust)"
-    " are bounded by the same prices as matching.plan.proofs says."
+    " price is negative. The conjugates: total 0 at weights of 1; level 0 at weights that sum to 1; floors minus the"
+    " sum of weight * floor; shortfall the sum of (1 - weight) * t; welfare the sum of h(a) - weight * a, where h(x) ="
+    " log(x / unit) at alpha 1, else (x / unit)**(1 - alpha) / (1 - alpha), and a has the slope h'(a) = weight; each"
+    " over the submissions with demand but those in without. Value and bound of welfare are stated as the sum which,"
+    " given to all of them alike, has that welfare; below floor h goes on as its tangent. Where whole is true, the"
+    " bound is at least that of whole sets: each submission adds its best set of demand lawful people, at h of their"
+    " sum (for the total the sum itself, where it reaches the floor) minus their prices, to what reviewers pay."
+    " Objectives that are no functions of the sums (envy, evenness, randomised, perturbed, robust) are bounded by the"
+    " same prices as matching.plan.proofs says."
 )
 """The same for rules and for other objectives than the total."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from typing import Any
 
 import pytest
@@ -73,3 +75,83 @@ def test_plan_certificate_and_library_show_one_hash(client: FlaskClient) -> None
     assert proof["input_hash"] == proof["provenance"]["input_hash"] == first["input_hash"]
     assert proof["venue_hash"] == first["venue_hash"] != first["input_hash"]
     assert proof["provenance"]["params"] == first["params"]
+
+
+def _weighted(proof: dict[str, Any], certificate: dict[str, Any]) -> float:
+    """B of one proof, written down from the formula in the answer; without rules, locks and missing reviews."""
+    row, u, w = dict(proof["weights"]), proof["submission_prices"], proof["reviewer_prices"]
+    for entry in proof["constraints"]:
+        for name, z in entry["weights"].items():
+            row[name] = row.get(name, 0.0) + entry["multiplier"] * z
+    total = sum(entry["demand"] * u[entry["id"]] for entry in certificate["submissions"])
+    total += _paid_by_people(certificate, w)
+    return float(total + sum(max(0.0, row.get(p, 0.0) * s - u[p] - w[r]) for (p, r), s in LAWFUL.items()))
+
+
+def _paid_by_people(certificate: dict[str, Any], w: dict[str, float]) -> float:
+    people = certificate["reviewers"]
+    return float(
+        sum(one["load_max"] * max(w[one["id"]], 0) - one["load_min"] * max(-w[one["id"]], 0) for one in people)
+    )
+
+
+def _conjugate(measure: str, numbers: dict[str, Any], weights: dict[str, float]) -> float:
+    inside = [name for name in NAMES if name not in numbers.get("without", ())]
+    if measure == "floors":
+        return -sum(weight * numbers["floors"][name] for name, weight in weights.items())
+    if measure == "shortfall":
+        return float(sum((1.0 - weights.get(name, 0.0)) * numbers["t"] for name in inside))
+    if measure == "level":
+        assert sum(weights.values()) == pytest.approx(1.0, abs=1e-9)
+    if measure in ("level", "total"):
+        return 0.0
+    assert measure == "welfare" and numbers["alpha"] == 1.0
+    return sum(-math.log(weights[name] * numbers["unit"]) - 1.0 for name in inside)
+
+
+def _best_sets(proof: dict[str, Any], certificate: dict[str, Any]) -> float:
+    """Each submission's best pair of people at the prices of the reviewers."""
+    w, numbers = proof["reviewer_prices"], proof["numbers"]
+    total = _paid_by_people(certificate, w)
+    for name in NAMES:
+        people = [r for p, r in LAWFUL if p == name]
+        total += max(
+            math.log((LAWFUL[name, a] + LAWFUL[name, b]) / numbers["unit"]) - w[a] - w[b]
+            for a, b in itertools.combinations(people, 2)
+        )
+    return total
+
+
+NAMES = ("p1", "p2", "p3", "p4")
+PEOPLE = ("r1", "r2", "r3", "r4", "r5")
+LAWFUL = {(p, r): (7 * i * i + 5 * i + 11 * j * j + 3 * i * j) % 16 / 16 + 0.0625
+          for i, p in enumerate(NAMES, 1) for j, r in enumerate(PEOPLE, 1)}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "objective",
+    [
+        "welfare", ["maximin", "total"], "leximin", {"name": "threshold", "t": 1.2},
+        [{"name": "maximin", "loss": 0.2}, "total"], ["total", "maximin"],
+    ],
+)  # fmt: skip
+def test_bounds_of_other_objectives_are_recomputed_from_the_answer_alone(client: FlaskClient, objective: Any) -> None:
+    """With affinities at hand a reader needs neither the library nor the venue's records."""
+    base = venue(client, demand=2, load_max=2)
+    fill(client, base, [{"id": name} for name in PEOPLE], [{"id": name} for name in NAMES])
+    score(client, base, LAWFUL)
+    plan = run(client, base, objective=objective)
+    certificate = ok(client.get(f"/v1/plans/{plan['id']}/certificate"))["certificate"]
+    assert certificate["proofs"]
+    for proof in certificate["proofs"]:
+        if proof["whole"] and proof["measure"] == "welfare":
+            found = _best_sets(proof, certificate)
+        else:
+            assert not proof["whole"]
+            found = _conjugate(proof["measure"], proof["numbers"], proof["weights"]) + _weighted(proof, certificate)
+            for entry in proof["constraints"]:
+                least = _conjugate(entry["measure"], entry["numbers"], entry["weights"]) - entry["at_least"]
+                found += entry["multiplier"] * least
+        if proof["measure"] == "welfare":
+            found = proof["numbers"]["unit"] * math.exp(found / len(NAMES))
+        assert found == pytest.approx(proof["bound"], rel=1e-7)

@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 
+import matching
 from matching.constraints.bounds import GroupBound
 from matching.constraints.ideal import welfare_of
 from matching.constraints.problem import AssignmentProblem
@@ -413,3 +414,13 @@ def test_the_curve_of_an_infeasible_problem_is_empty():
     """There is no full plan to put on it."""
     problem = AssignmentProblem.of(np.ones((3, 1)), demand=1, load_max=1)
     assert tradeoff(problem, *parse_objective(["total", "maximin"])) == []
+
+
+def test_evenness_below_another_wish_is_found_where_no_single_unit_meets_it():
+    """Weighing squares against sums met only corners here: loads 2, 1, 0 stood with a gap of 2, and 1, 1, 1 exists."""
+    scores = np.array([[0.298, 1.0, 0.018], [0.676, 0.161, 0.25], [0.923, 0.653, 0.201], [0.909, 0.24, 0.233]])
+    found = matching.assign(
+        scores, demand=[1, 1, 0, 1], load_max=[3, 2, 2], conflicts=[(1, 1), (3, 0)], objective=["maximin", "evenness"]
+    )
+    assert found.value == pytest.approx(0.24) and found.proofs[-1].gap == 0.0
+    assert np.bincount(found.pairs[:, 1], minlength=3).tolist() == [1, 1, 1]
