@@ -50,6 +50,8 @@ from matching.scores.operator import AffinityOperator
 from matching.scores.text import AUTO, named_scorer
 from matching.solvers.base import Progress, ProgressCallback, Solution, Status
 from matching.solvers.choose import solve
+from matching.solvers.oracle import Clock
+from matching.solvers.pricing import without_plan
 from matching.solvers.tradeoff import TradeoffPoint
 from matching.solvers.tradeoff import tradeoff as trade
 from matching.types import IntArray
@@ -161,8 +163,7 @@ def assign(
         scores, demand=demand, load_max=load_max, load_min=load_min, conflicts=conflicts, locks=locks,
         unwanted=unwanted,
     )  # fmt: skip
-    if rules or submission_attributes is not None or reviewer_attributes is not None:
-        problem = _ruled(problem, rules, submission_attributes, reviewer_attributes)
+    problem = _ruled(problem, rules, submission_attributes, reviewer_attributes)
     return _solve(problem, wishes_of_shape(wishes, problem.shape), params, None)[0]
 
 
@@ -232,8 +233,7 @@ def tradeoff(
         scores, demand=demand, load_max=load_max, load_min=load_min, conflicts=conflicts, locks=locks,
         unwanted=unwanted,
     )  # fmt: skip
-    if rules or submission_attributes is not None or reviewer_attributes is not None:
-        problem = _ruled(problem, rules, submission_attributes, reviewer_attributes)
+    problem = _ruled(problem, rules, submission_attributes, reviewer_attributes)
     curve = trade(problem, near[0], far[0], points=points, losses=losses, rng=seed, time_limit=time_limit)
     for point in curve:
         require_clean(problem, point.solution)
@@ -251,7 +251,9 @@ def _ruled(
     submissions: Mapping[str, Sequence[Any]] | None,
     reviewers: Mapping[str, Sequence[Any]] | None,
 ) -> AssignmentProblem:
-    """The problem with rules compiled into it."""
+    """The problem with rules compiled into it; itself where there is nothing to compile or to check."""
+    if not rules and submissions is None and reviewers is None:
+        return problem
     attributes = Attributes.of_columns(
         demand=problem.demand, load_max=problem.load_max, load_min=problem.load_min,
         submissions=submissions, reviewers=reviewers,
@@ -340,7 +342,7 @@ def recommend(
         hurried = replace(params, time_limit=None if rest is None else max(rest, LEAST_SECONDS))
         solution, audit = _solve(problem, wishes_by_id(params.wishes, resolved), hurried, progress)
     else:
-        solution = _limit_without_plan(problem)
+        solution = without_plan(problem, Clock(None), 0.0)
         audit = require_clean(problem, solution)
     tell(Progress("report", 0.97, solution.value, solution.bound, solution.gap))
     if in_time:
@@ -376,7 +378,7 @@ def unsolved(venue: Venue, params: Params | None, why: Notice) -> AssignmentPlan
     resolved, conflicts, bounds = prepare(venue, params)
     affinity = unscored_affinity(resolved, params)
     problem = problem_of(resolved, conflicts, bounds, affinity)
-    solution, notices = _limit_without_plan(problem), [*resolved.notices, *conflicts.notices, why]
+    solution, notices = without_plan(problem, Clock(None), 0.0), [*resolved.notices, *conflicts.notices, why]
     audit = require_clean(problem, solution)
     return _plan(resolved, conflicts, affinity, problem, solution, audit, params, notices, _resolves(params, 0.0))
 
@@ -587,22 +589,6 @@ def _fields(record: Any) -> Any:
 
 class _OutOfTime(Exception):
     """Raised through the progress of the scorers; never leaves this module."""
-
-
-def _limit_without_plan(problem: AssignmentProblem) -> Solution:
-    """No pairs and no proof: the limit came before there was anything to solve."""
-    n_submissions, n_reviewers = problem.shape
-    return Solution(
-        status=Status.LIMIT_WITHOUT_PLAN,
-        pairs=np.empty((0, 2), dtype=np.int64),
-        value=0.0,
-        bound=np.inf,
-        gap=np.inf,
-        submission_prices=np.zeros(n_submissions),
-        reviewer_prices=np.zeros(n_reviewers),
-        unfilled=problem.demand.copy(),
-        below_min=problem.load_min.copy(),
-    )
 
 
 def _limit_notice(params: Params) -> Notice:

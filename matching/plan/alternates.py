@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matching.constraints.problem import AssignmentProblem
-from matching.pairs import PairSet
 from matching.types import FloatArray, IntArray, PairArray
 
 __all__ = ["rank_alternates"]
@@ -40,7 +39,7 @@ def rank_alternates(
     """
     n_submissions, n_reviewers = problem.shape
     spare = problem.load_max - np.bincount(pairs[:, 1], minlength=n_reviewers)
-    taken = PairSet(np.concatenate([pairs, problem.barred.pairs()]), problem.shape)
+    taken = problem.barred.union(pairs)
     offered = problem.load_max > 0
     found: list[PairArray] = []
     scores: list[FloatArray] = []

@@ -18,7 +18,7 @@ from scipy import sparse
 
 from matching.errors import InvalidScoresError, Issue
 from matching.pairs import PairSet
-from matching.scores.priced import SINGLE_TOLERANCE, Augmented, Priced, Strip, Subtracted, tamed
+from matching.scores.priced import SINGLE_TOLERANCE, Augmented, Priced, Strip, Subtracted, among_largest, tamed
 from matching.types import FloatArray, IntArray, PairArray
 
 __all__ = ["DenseScores", "ScoreOperator", "SparseScores", "VectorScores", "as_operator", "blocks"]
@@ -118,7 +118,7 @@ class ScoreOperator(ABC):
             noise = row_place[lines] + col_place[at]
             noise -= noise >= 1.0
             noisy = score[keep].astype(np.float32) + noise * jitter
-            chosen = _first(lines, noisy, k) | _first(at, noisy, k)
+            chosen = among_largest(lines, noisy, k) | among_largest(at, noisy, k)
             out = np.column_stack([lines[chosen], at[chosen]])
             return out[np.lexsort((out[:, 1], out[:, 0]))]
         row_best = _RunningTop(n_rows, k)
@@ -181,7 +181,7 @@ class ScoreOperator(ABC):
                 over_prices = over_prices[~skip.contains(pair_rows[over_prices], pair_cols[over_prices])]
             some = over_prices
             if limit is not None:
-                some = over_prices[_first(pair_rows[over_prices], exact[over_prices], limit)]
+                some = over_prices[among_largest(pair_rows[over_prices], exact[over_prices], limit)]
             return np.column_stack([pair_rows[some], pair_cols[some]]), exact[some], some.size == over_prices.size
         priced = self.priced(row_prices, col_prices)
         strips: list[Strip] = []
@@ -204,17 +204,6 @@ class ScoreOperator(ABC):
     def priced(self, row_prices: FloatArray, col_prices: FloatArray, weights: FloatArray | None = None) -> Priced:
         """Blocks of ``weight of the row * score - row price - column price``; weights are not negative."""
         return Subtracted(self, row_prices, col_prices, weights)
-
-
-def _first(lines: IntArray, value: NDArray[np.floating], k: int) -> NDArray[np.bool_]:
-    """Which entries are among the k largest of their line."""
-    order = np.lexsort((-value, lines))
-    of = lines[order]
-    starts = np.flatnonzero(np.concatenate([[True], of[1:] != of[:-1]])) if of.size else np.empty(0, dtype=np.int64)
-    rank = np.arange(of.size) - np.repeat(starts, np.diff(np.append(starts, of.size)))
-    out = np.zeros(lines.size, dtype=bool)
-    out[order[rank < k]] = True
-    return out
 
 
 class _RunningTop:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from matching.pairs import PairSet
 from matching.scores.base import ScoreOperator, blocks
-from matching.scores.priced import Priced
+from matching.scores.priced import Priced, among_largest
 from matching.types import IntArray, PairArray
 
 __all__ = ["top_by_threshold"]
@@ -54,7 +54,7 @@ def top_by_threshold(scores: ScoreOperator, k: int, barred: PairSet, rng: np.ran
         sizes.append(part.ravel()[flat[lawful]])
     row, col, size = np.concatenate(rows), np.concatenate(cols), np.concatenate(sizes)
     # a pair stays if it is among the MOST * k best of its row or of its column
-    keep = _among_best(row, size, MOST * k) | _among_best(col, size, MOST * k)
+    keep = among_largest(row, size, MOST * k) | among_largest(col, size, MOST * k)
     keys = np.unique(row[keep] * width + col[keep])
     return np.column_stack(np.divmod(keys, width))
 
@@ -79,16 +79,3 @@ def _thresholds(
             some[:, at * run : (at + 1) * run] = block
         out[lines] = np.partition(some, run * RUNS - place, axis=1)[:, run * RUNS - place]
     return out
-
-
-def _among_best(line: IntArray, size: NDArray[np.float32], limit: int) -> NDArray[np.bool_]:
-    """Whether each entry is one of the `limit` largest of its line."""
-    crowded = np.bincount(line)[line] > limit
-    keep = ~crowded
-    at = np.flatnonzero(crowded)
-    order = at[np.lexsort((-size[at], line[at]))]
-    if order.size:
-        starts = np.flatnonzero(np.concatenate([[True], line[order][1:] != line[order][:-1]]))
-        nth = np.arange(order.size) - np.repeat(starts, np.diff(np.append(starts, order.size)))
-        keep[order[nth < limit]] = True
-    return keep

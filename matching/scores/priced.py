@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matching.pairs import PairSet
-from matching.types import FloatArray
+from matching.types import FloatArray, IntArray
 
-__all__ = ["SINGLE_TOLERANCE", "Augmented", "Priced", "Strip", "Subtracted", "tamed"]
+__all__ = ["SINGLE_TOLERANCE", "Augmented", "Priced", "Strip", "Subtracted", "among_largest", "tamed"]
 
 SINGLE_PRICES = 64.0  # prices above it, in units of score, are not taken off in single precision
 SINGLE_TOLERANCE = 4e-6  # relative; float32 sums over a few hundred terms stay well inside it
@@ -154,13 +154,22 @@ class Strip:
         if counts.max(initial=0) <= limit:
             return
         self.complete = False
-        crowded = counts[line] > limit
-        at = np.flatnonzero(crowded)
-        order = at[np.lexsort((-self._size[at], line[at]))]
-        starts = np.flatnonzero(np.concatenate([[True], line[order][1:] != line[order][:-1]]))
-        nth = np.arange(order.size) - np.repeat(starts, np.diff(np.append(starts, order.size)))
-        kept = order[nth < limit]
-        last = order[starts + limit - 1]
-        self._threshold[line[last]] = self._size[last]
-        keep = np.sort(np.concatenate([np.flatnonzero(~crowded), kept]))
+        keep = among_largest(line, self._size, limit)
+        tight = np.flatnonzero(keep & (counts[line] > limit))
+        lowest = np.full(self._threshold.size, np.inf)
+        np.minimum.at(lowest, line[tight], self._size[tight])
+        self._threshold = np.where(counts > limit, lowest, self._threshold)
         self.rows, self.cols, self._size = self.rows[keep], self.cols[keep], self._size[keep]
+
+
+def among_largest(lines: IntArray, size: NDArray[np.floating], limit: int) -> NDArray[np.bool_]:
+    """Whether each entry is one of the `limit` largest of its line; of equal ones the earlier."""
+    crowded = np.bincount(lines)[lines] > limit if lines.size else np.zeros(0, dtype=bool)
+    keep = ~crowded
+    at = np.flatnonzero(crowded)  # only lines that hold too many are ordered
+    order = at[np.lexsort((-size[at], lines[at]))]
+    if order.size:
+        starts = np.flatnonzero(np.concatenate([[True], lines[order][1:] != lines[order][:-1]]))
+        nth = np.arange(order.size) - np.repeat(starts, np.diff(np.append(starts, order.size)))
+        keep[order[nth < limit]] = True
+    return keep
