@@ -9,6 +9,7 @@ import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
+from math import ceil
 from time import perf_counter
 from typing import Any
 
@@ -30,6 +31,8 @@ from matching.explain.pair import Explainer
 from matching.explain.readiness import Readings, address_notices, fit_notices, profile_notices, text_notices
 from matching.explain.resolves import Resolves
 from matching.explain.shadow import shadow_prices
+from matching.foreseen import need_of_run
+from matching.memory import require
 from matching.notices import Notice
 from matching.objectives import Wish, parse_objective
 from matching.pairs import PairSet
@@ -47,7 +50,7 @@ from matching.rules.language import parse_rules
 from matching.scores.affinity import affinity_of, signals_of, unscored_affinity
 from matching.scores.base import ScoreOperator
 from matching.scores.operator import AffinityOperator
-from matching.scores.text import AUTO, named_scorer
+from matching.scores.text import AUTO, known_scorer, named_scorer
 from matching.solvers.base import Progress, ProgressCallback, Solution, Status
 from matching.solvers.choose import solve
 from matching.solvers.oracle import Clock
@@ -310,6 +313,8 @@ def recommend(
         Every fault in the input, listed in ``issues``.
     MissingExtraError, InvalidFileError
         The text scorer that `params` name has no usable weights.
+    MemoryLimitError
+        ``memory-limit``: the run may need more memory than there is, or than `resources` allows; nothing is begun.
     StorageError
         ``storage-error``: no room in the temporary folder for the affinities of a large venue.
     SolverError, AuditError
@@ -329,6 +334,8 @@ def recommend(
             raise _OutOfTime
         tell(Progress("scores", SCORES_SHARE * share))
 
+    need = need_of_run(resolved, conflicts, bounds, params, known_scorer(params.scorer, resources))
+    require(need, None if resources is None else resources.memory_limit)
     scorer = named_scorer(params.scorer, resources, lambda share: scoring(0.5 * share))
     in_time = True
     try:
@@ -463,9 +470,10 @@ def readiness(venue: Venue, params: Params | None = None) -> dict[str, Any]:
         As `recommend` would.
     """
     params = _checked(venue, params)
-    resolved, conflicts, _bounds = prepare(venue, params)
+    resolved, conflicts, bounds = prepare(venue, params)
     readings = Readings.of(resolved)
     signals = signals_of(resolved, params, readings.readable_pairs)
+    need = need_of_run(resolved, conflicts, bounds, params, known_scorer(params.scorer))
     problem = AssignmentProblem.of(
         _Blank(resolved.shape), demand=resolved.demand, load_max=resolved.load_max, load_min=resolved.load_min,
         conflicts=conflicts.pairs, locks=resolved.locks,
@@ -514,6 +522,7 @@ def readiness(venue: Venue, params: Params | None = None) -> dict[str, Any]:
             "locks": len(resolved.locks),
             "reviewers_without_evidence": len(_without_evidence(resolved, readings)),
             "submissions_without_text": len(_without_text(resolved, readings)),
+            "memory_mb": ceil(need.total / 1e6),
         },
         "items": items,
     }

@@ -12,6 +12,7 @@
     +-- SolverError               solver-error        the solver gave no usable answer
     |   +-- SolverRangeError      solver-range        numbers outside what the solver can represent
     +-- AuditError                audit-failed        a solution that its own inputs contradict
+    +-- MemoryLimitError          memory-limit        the run would not fit into memory; said before it begins
     +-- StorageError              storage-error       the machine has no room for what a run has to put aside
 
 A class has a stable ``code`` and a ``title``; an instance has a ``detail`` sentence and, for input
@@ -34,6 +35,7 @@ __all__ = [
     "InvalidVenueError",
     "Issue",
     "MatchingError",
+    "MemoryLimitError",
     "MissingExtraError",
     "SolverError",
     "SolverRangeError",
@@ -183,3 +185,10 @@ class StorageError(MatchingError):
 
     code = "storage-error"
     title = "There is no room to work in"
+
+
+class MemoryLimitError(MatchingError):
+    """A run would take more memory than there is; nothing was begun, and ``data`` holds the numbers."""
+
+    code = "memory-limit"
+    title = "The run does not fit into memory"

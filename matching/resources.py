@@ -10,7 +10,7 @@ __all__ = ["Resources"]
 
 @dataclass(frozen=True)
 class Resources:
-    """Folders a run may use.
+    """Folders a run may use, and memory.
 
     Attributes
     ----------
@@ -18,7 +18,11 @@ class Resources:
         Folder of a sentence encoder; see `matching.vectors.model.open_model`. None: the weights of the extra.
     encoder_cache : Path or None
         Folder in which vectors of texts are kept between runs; made if missing. None: they are not kept.
+    memory_limit : int or None
+        Bytes a run may take beside what the process holds when it begins, at least 0; a run that may need more is
+        refused (`matching.memory`). None: what the machine, or the container, has free.
     """
 
     encoder_model: Path | None = None
     encoder_cache: Path | None = None
+    memory_limit: int | None = None

@@ -22,7 +22,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from matching.errors import AuditError, InputError, MatchingError, SolverError, StorageError
+from matching.errors import AuditError, InputError, MatchingError, MemoryLimitError, SolverError, StorageError
 
 if TYPE_CHECKING:
     from matching.notices import Notice
@@ -78,10 +78,12 @@ def _text_options(command: Callable[..., None]) -> Callable[..., None]:
 
 def _resources(model: Path | None, cache: Path | None) -> Resources:
     from matching.resources import Resources
-    from service.config import encoder_folders
+    from service.config import resource_settings
 
     given = {"encoder_model": model, "encoder_cache": cache}
-    return Resources(**{**encoder_folders(), **{name: folder for name, folder in given.items() if folder is not None}})
+    return Resources(
+        **{**resource_settings(), **{name: folder for name, folder in given.items() if folder is not None}}
+    )
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -397,9 +399,11 @@ def bench(objective: tuple[str, ...], as_json: bool, **numbers: Any) -> None:
     """
     with _faults_told():
         from service.commands.bench import BenchParams, report
+        from service.config import resource_settings
 
+        limit = resource_settings().get("memory_limit")
         with _bar() as tell:
-            text, full = report(BenchParams(**numbers), objective, as_json, tell)
+            text, full = report(BenchParams(**numbers), objective, as_json, tell, limit)
         click.echo(text)
         if not full:
             sys.exit(INFEASIBLE)
@@ -443,7 +447,8 @@ def _faults_told() -> Iterator[None]:
             console.print(f"  and {len(issues) - ISSUES_SHOWN} more")
         if not issues:
             console.print(f"  {escape(error.detail)}", highlight=False)
-        sys.exit(ENGINE_FAILED if isinstance(error, SolverError | AuditError | StorageError) else INPUT_ERROR)
+        failed = isinstance(error, SolverError | AuditError | StorageError | MemoryLimitError)
+        sys.exit(ENGINE_FAILED if failed else INPUT_ERROR)
     except BrokenPipeError:
         # the reader (head, less) has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

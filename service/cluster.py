@@ -45,8 +45,8 @@ class Cluster:
         Stand-in for `matching.engine`, pickled along with each plan.
     time_limit : float
         Seconds the engine may take.
-    folders : mapping of str to Path
-        Environment variable -> folder, for a local worker.
+    folders : mapping of str to Path or int
+        Environment variable -> folder, or bytes, for a local worker.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Cluster:
         scheduler: str | None,
         engine: Engine | None,
         time_limit: float,
-        folders: Mapping[str, Path] = MappingProxyType({}),
+        folders: Mapping[str, Path | int] = MappingProxyType({}),
     ) -> None:
         self._database_url, self._scheduler = database_url, scheduler
         self._folders = {variable: str(folder) for variable, folder in folders.items()}

@@ -8,12 +8,13 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from matching.errors import Issue
 from service.errors import SettingsError
 
-__all__ = ["SETTINGS_HELP", "Settings", "encoder_folders"]
+__all__ = ["SETTINGS_HELP", "Settings", "resource_settings"]
 
 SETTINGS_HELP: Mapping[str, str] = {
     "REVMATCH_DATABASE_URL": "SQLAlchemy URL of the database, SQLite or PostgreSQL. Default sqlite:///revmatch.db",
@@ -32,6 +33,8 @@ SETTINGS_HELP: Mapping[str, str] = {
     "Default: the weights that come with `revmatch[encoder]`",
     "REVMATCH_ENCODER_CACHE": "Folder in which vectors of texts are kept between plans; made if missing. "
     "Default: they are not kept",
+    "REVMATCH_MEMORY_LIMIT": "Bytes one plan may take; one that may need more is refused before it begins. "
+    "Default: what the machine or the container has free then",
 }
 """Environment variable -> what it does and its default; the README's table is checked against it."""
 
@@ -66,6 +69,8 @@ class Settings:
     encoder_model, encoder_cache : Path or None
         REVMATCH_ENCODER_MODEL and REVMATCH_ENCODER_CACHE. Folders of a sentence encoder and of its vectors, on the
         machine that runs the plans. Default None: the weights of the extra, and no cache.
+    memory_limit : int or None
+        REVMATCH_MEMORY_LIMIT. Bytes a plan may take, at least 0. Default None: what there is.
     """
 
     # repr is off for what may hold a secret: settings end up in logs and tracebacks
@@ -80,6 +85,7 @@ class Settings:
     data_dir: Path = Path(".")
     encoder_model: Path | None = None
     encoder_cache: Path | None = None
+    memory_limit: int | None = None
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] | None = None) -> Settings:
@@ -104,7 +110,10 @@ class Settings:
                 found[name] = value
         if value := text("REVMATCH_DATA_DIR"):
             found["data_dir"] = Path(value)
-        found.update(encoder_folders(source))
+        try:
+            found.update(resource_settings(source))
+        except SettingsError as error:
+            issues += error.issues
         for variable, name, kind in (
             ("REVMATCH_PORT", "port", int), ("REVMATCH_MAX_BODY_BYTES", "max_body_bytes", int),
             ("REVMATCH_PAGE_LIMIT", "page_limit", int), ("REVMATCH_PLAN_TIME_LIMIT", "plan_time_limit", float),
@@ -171,17 +180,30 @@ class Settings:
             raise SettingsError(issues=issues)
 
 
-def encoder_folders(environ: Mapping[str, str] | None = None) -> dict[str, Path]:
-    """The folders of `Settings.encoder_model` and `Settings.encoder_cache` as far as they are set, by these names.
+def resource_settings(environ: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """`Settings.encoder_model`, `encoder_cache` and `memory_limit` as far as they are set, by these names.
 
     Commands and workers read them alone: a setting of the server that is wrong does not concern them.
+
+    Raises
+    ------
+    SettingsError
+        The limit is not a whole number of at least 0.
     """
     source = os.environ if environ is None else environ
-    return {
-        name: Path(value)
-        for name in ("encoder_model", "encoder_cache")
+    given = {
+        name: value
+        for name in ("encoder_model", "encoder_cache", "memory_limit")
         if (value := source.get(f"REVMATCH_{name.upper()}", "").strip())
     }
+    limit = given.pop("memory_limit", None)
+    found: dict[str, Any] = {name: Path(value) for name, value in given.items()}
+    if limit is not None:
+        if not limit.isdecimal():
+            reason = "REVMATCH_MEMORY_LIMIT must be a whole number of bytes, at least 0"
+            raise SettingsError(issues=[Issue(reason, "not-a-number", "REVMATCH_MEMORY_LIMIT", value=limit)])
+        found["memory_limit"] = int(limit)
+    return found
 
 
 def _secret(path: str, variable: str, what: str, issues: list[Issue]) -> str | None:

@@ -18,7 +18,7 @@ from matching.errors import MatchingError
 from matching.params import Params
 from matching.resources import Resources
 from service import logs
-from service.config import Settings, encoder_folders
+from service.config import Settings, resource_settings
 from service.engine import Engine, engine_or_default
 from service.errors import NotFoundError
 from service.store import Store
@@ -140,7 +140,7 @@ def _reasoner(store: Store, plan_id: str, engine: Engine | None, snapshot: dict[
         snapshot.update(load_snapshot(connection, row.venue_hash))
     params = Params.from_mapping(json.loads(row.params))
     plan = plan_from_rows(row, pairs, documents)
-    resources = Resources(**encoder_folders())
+    resources = Resources(**resource_settings())
     return engine_or_default(engine).reasoner(venue_from_snapshot(snapshot), params, plan, resources=resources)
 
 

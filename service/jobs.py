@@ -143,7 +143,7 @@ class DaskJobs:
     stale : float
         Seconds without heartbeat after which a plan nobody owns counts as dead. The solver may hold the interpreter's
         lock, so this is long.
-    folders : mapping of str to Path
+    folders : mapping of str to Path or int
         See `Cluster`.
     """
 
@@ -158,7 +158,7 @@ class DaskJobs:
         interval: float = 0.5,
         lease: float = 30.0,
         stale: float = 120.0,
-        folders: Mapping[str, Path] = MappingProxyType({}),
+        folders: Mapping[str, Path | int] = MappingProxyType({}),
     ) -> None:
         self._store, self._limits = store, Limits(store, time_limit, grace, starting)
         self._grace, self._interval, self._lease, self._stale = grace, interval, lease, stale

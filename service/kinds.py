@@ -128,6 +128,11 @@ KINDS = (
     _of(engine.SolverRangeError, 422, "The numbers are so large or so far apart that the solver cannot be exact."),
     _of(engine.AuditError, 500, "A plan contradicted its own inputs and was thrown away."),
     _of(
+        engine.MemoryLimitError,
+        503,
+        "The machine that makes the plan has too little memory free for it; nothing was begun.",
+    ),
+    _of(
         engine.StorageError,
         503,
         "The machine that makes the plan has no room in its temporary folder (`TMPDIR`); free some, or name another.",

@@ -59,6 +59,7 @@ def build(settings: Settings, engine: Engine | None = None) -> Services:
     folders = {
         "REVMATCH_ENCODER_MODEL": settings.encoder_model,
         "REVMATCH_ENCODER_CACHE": settings.encoder_cache,
+        "REVMATCH_MEMORY_LIMIT": settings.memory_limit,
     }
     jobs = DaskJobs(
         store,

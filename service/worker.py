@@ -22,7 +22,7 @@ from matching.params import Params
 from matching.resources import Resources
 from matching.solvers.base import Progress, Status
 from service import evidence, logs
-from service.config import Settings, encoder_folders
+from service.config import Settings, resource_settings
 from service.engine import Engine, engine_or_default
 from service.errors import NotFoundError, UnavailableError
 from service.store import Store
@@ -176,7 +176,7 @@ def _run(store: Store, plan_id: str, engine: Engine | None, time_limit: float | 
             if time_limit is not None and (params.time_limit is None or params.time_limit > time_limit):
                 params = replace(params, time_limit=time_limit)
             # of this process: what lies where is for the operator of the worker's machine to say
-            resources = Resources(**encoder_folders())
+            resources = Resources(**resource_settings())
             plan = engine_or_default(engine).recommend(
                 venue_from_snapshot(snapshot), params, progress=report, resources=resources, explain=reasoners.append
             )

@@ -16,6 +16,7 @@ import numpy as np
 from matching.constraints.problem import AssignmentProblem
 from matching.errors import InvalidParamsError, Issue
 from matching.generated import generated_problem, refused
+from matching.memory import Need, need_of_solve, require
 from matching.objectives import OBJECTIVES, Wish, parse_objective
 from matching.plan.audit import require_clean
 from matching.plan.plan import plain
@@ -31,6 +32,8 @@ STAGES = ("vectors", "candidates", "flow", "prices", "sweeps", "ties", "audit") 
 ENOUGH_SECONDS = 0.5  # a yardstick is repeated until this long has been measured
 MOST_REPEATS = 5
 SOLVED = 0.9  # share of the progress bar at which the audit begins
+LIBRARIES = 130 * 10**6  # bytes that a process holds once everything is imported
+DRAWN = 16  # bytes a pair while random pairs are drawn
 FULL = (Status.OPTIMAL, Status.FEASIBLE_AT_LIMIT)
 
 
@@ -63,7 +66,11 @@ class BenchParams:
 
 
 def report(
-    params: BenchParams, objective: Sequence[str] = (), as_json: bool = False, progress: ProgressCallback | None = None
+    params: BenchParams,
+    objective: Sequence[str] = (),
+    as_json: bool = False,
+    progress: ProgressCallback | None = None,
+    memory_limit: int | None = None,
 ) -> tuple[str, bool]:
     """Generate, solve, audit and say what it took: text or one JSON object, and whether the plan is full.
 
@@ -72,15 +79,21 @@ def report(
     params : BenchParams
     objective : sequence of str
         As `revmatch plan --objective` takes them; "total" where there is none.
+    memory_limit : int, optional
+        Bytes the run may take; None for what is free.
 
     Raises
     ------
     InvalidParamsError
         Numbers out of range and objectives that are unknown or lack an option, all of them.
+    MemoryLimitError
+        The run may need more memory than there is; nothing was generated.
     SolverError, AuditError
         There is no usable answer, or it is not what it claims to be.
     """
     typed, wishes = _checked(params, objective)
+    need = needed(params, wishes)
+    require(need, memory_limit)
     tell = progress or (lambda entry: None)
 
     tell(Progress("vectors", 0.0))
@@ -117,9 +130,21 @@ def report(
         "yardstick_seconds": median(products),
         "ratio": seconds / median(products),
         "peak_mb": peak,
+        **need.summary(),
     }
     text = json.dumps(plain(record), allow_nan=False, indent=2) if as_json else _in_words(record)
     return text, solution.status in FULL
+
+
+def needed(params: BenchParams, wishes: Sequence[Wish] = ()) -> Need:
+    """What the run will hold at most, the libraries and the yardstick included."""
+    pairs = params.submissions * params.reviewers
+    barred, listed = round(params.conflicts * pairs), round(params.bids * pairs)
+    drawn = Need((("libraries", LIBRARIES), ("drawing pairs", DRAWN * max(barred, listed))))
+    names = [wish.name for wish in wishes] or ["total"]
+    return drawn.and_(
+        need_of_solve((params.submissions, params.reviewers), names, dim=params.dim, barred=barred, listed=listed)
+    )
 
 
 def yardstick(shape: tuple[int, int], dim: int) -> list[float]:
@@ -236,7 +261,11 @@ def _in_words(record: dict[str, Any]) -> str:
         + (f"; {record['missing']} reviews missing" if record["missing"] else ""),
         f"{record['seconds']:.2f} s to solve and audit in {record['rounds']} round{'s' * (record['rounds'] != 1)}: "
         f"{record['ratio']:.1f} times one plain product over all pairs ({record['yardstick_seconds']:.3f} s)"
-        + ("" if record["peak_mb"] is None else f"; peak memory {record['peak_mb']:,.0f} MB"),
+        + (
+            ""
+            if record["peak_mb"] is None
+            else f"; peak memory {record['peak_mb']:,.0f} MB of {record['needed_mb']:,.0f} foreseen"
+        ),
     ]
     width = max(map(len, record["stages"]))
     lines += [f"  {stage:<{width}}  {seconds:8.3f} s" for stage, seconds in record["stages"].items()]

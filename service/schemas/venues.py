@@ -159,7 +159,8 @@ class ReadinessSchema(Schema):
         values=Whole(most=None, allow_none=True),
         metadata={
             "description": "submissions, reviewers, reviews_needed, reviews_available, conflicts, bids, locks, "
-            "reviewers_without_evidence, submissions_without_text; null where faults of the records prevent counting."
+            "reviewers_without_evidence, submissions_without_text, "
+            "memory_mb (most a run may take, in MB of 10**6 bytes); null where faults of the records prevent counting."
         },
     )
     items = ListOf(NestedRecord(ReadinessItemSchema), required=True)

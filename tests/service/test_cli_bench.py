@@ -2,6 +2,9 @@
 
 import json
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -11,10 +14,12 @@ from service.cli import ENGINE_FAILED, INFEASIBLE, INPUT_ERROR, main
 from service.commands import bench
 from service.commands.bench import BenchParams, peak_mb, report, yardstick
 
+ROOT = Path(__file__).resolve().parents[2]
 SMALL = ("--submissions", 60, "--reviewers", 50, "--dim", 16)
 KEYS = {
     "seconds", "stages", "yardstick_seconds", "ratio", "peak_mb", "rounds", "value", "bound", "gap", "audit", "status",
     "missing", "submissions", "reviewers", "dim", "demand", "load", "conflicts", "bids", "objective", "seed", "cores",
+    "needed_mb", "parts",
 }  # fmt: skip
 
 
@@ -38,6 +43,29 @@ def test_bench_prints_one_object_with_every_number_and_what_was_asked():
     assert {"vectors", "candidates", "flow", "prices", "sweeps", "ties", "audit"} <= set(found["stages"])
     assert found["ratio"] == pytest.approx(found["seconds"] / found["yardstick_seconds"])
     assert found["peak_mb"] is None or found["peak_mb"] > 10
+
+
+def test_bench_refuses_what_cannot_fit_before_it_generates_anything(monkeypatch):
+    """A chair on a laptop learns the numbers at once, not from a frozen machine."""
+    monkeypatch.setenv("REVMATCH_MEMORY_LIMIT", "100000000")
+    monkeypatch.setattr(bench, "generated_problem", lambda *_, **__: pytest.fail("something was generated"))
+    refused = run("--submissions", 30_000, "--reviewers", 30_000)
+    assert refused.exit_code == ENGINE_FAILED and "Traceback" not in refused.output
+    assert "memory-limit" in refused.output and re.search(r"[0-9.]+ GB", refused.output)
+    assert "100 MB are allowed" in " ".join(refused.output.split())
+
+
+@pytest.mark.skipif(peak_mb() is None, reason="the system does not say how much memory a process has held")
+def test_a_tenth_of_the_largest_venue_takes_no_more_memory_than_foreseen():
+    """In a process of its own, whose peak is that of the run; the formula may not be far off either."""
+    code = (
+        "from service.commands.bench import BenchParams, report;"
+        "print(report(BenchParams(3000, 3000, bids=0.003, conflicts=0.01), (), True)[0])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    found = json.loads(done.stdout)
+    assert found["peak_mb"] <= found["needed_mb"] <= 3 * found["peak_mb"]
+    assert found["needed_mb"] == pytest.approx(sum(found["parts"].values()), abs=1.0)
 
 
 def test_the_same_seed_gives_the_same_value_and_another_one_another():
