@@ -7,6 +7,7 @@ from matching.evaluation import judge
 from matching.formats.ratings import open_rated
 from matching.objectives import OBJECTIVES, parse_objective
 from matching.scores.text import text_affinity
+from tests.benchmarks.bench_growth import drawn, foretold, power
 from tests.benchmarks.bench_objectives import LABELS, objective_of, recorded
 from tests.benchmarks.bench_solve import case
 from tests.benchmarks.choose_text import Study
@@ -82,3 +83,19 @@ def test_every_objective_of_the_engine_is_measured():
     given = case("csconf1")
     wishes = [parse_objective(objective_of(label, given, 124.25)) for label in LABELS]
     assert {wish.name for stack in wishes for wish in stack} == set(OBJECTIVES)
+
+
+def test_the_model_of_cost_is_the_arithmetic_it_says():
+    """Pairs by the square and by cores, lines by the fitted power; the plot has one line for each of the four."""
+
+    def record(side, of_pairs, of_lines):
+        stages = {"candidates": of_pairs / 2, "sweeps": of_pairs / 4, "audit": of_pairs / 4, "flow": of_lines}
+        return {
+            "submissions": side, "stages": stages, "seconds": of_pairs + of_lines, "yardstick_seconds": 0.1, "cores": 2,
+        }  # fmt: skip
+
+    records = [record(1_000, 1.0, 1.0), record(10_000, 100.0, 10.0**1.3)]
+    assert power(records) == pytest.approx(1.3)
+    assert foretold(records[-1], 1.3, 100_000, 20) == pytest.approx((1_000.0, 10.0**2.6))
+    picture = drawn(records)
+    assert picture.count('stroke-width="2"') == 4 and "10,000" in picture
