@@ -19,9 +19,10 @@ from scipy import sparse
 
 from matching.constraints.attributes import Attributes
 from matching.constraints.conflicts import AFFILIATION, Conflicts
+from matching.constraints.held import lock_faults
 from matching.constraints.problem import AssignmentProblem
 from matching.constraints.rules import compile_rules
-from matching.errors import InvalidParamsError, InvalidVenueError, Issue
+from matching.errors import InvalidParamsError, InvalidProblemError, InvalidVenueError, Issue
 from matching.explain.diagnosis import capacity_of, diagnose, shortages
 from matching.explain.evidence import parts_of_pairs
 from matching.explain.exclusions import Exclusions
@@ -211,7 +212,8 @@ def tradeoff(
     Returns
     -------
     list of TradeoffPoint
-        ``.loss``, ``.first`` and ``.second`` with value, bound and gap, ``.solution``; each audited. Fewer than asked
+        ``.loss``, ``.first`` and ``.second`` with value, bound and gap, ``.solution``, and ``.wishes``, the stack it
+        answers and was audited for. Fewer than asked
         for where the limit came first or the two ends are one plan; empty where there is no full plan.
 
     Raises
@@ -239,7 +241,7 @@ def tradeoff(
     problem = _ruled(problem, rules, submission_attributes, reviewer_attributes)
     curve = trade(problem, near[0], far[0], points=points, losses=losses, rng=seed, time_limit=time_limit)
     for point in curve:
-        require_clean(problem, point.solution)
+        require_clean(problem, point.solution, point.wishes)
     return curve
 
 
@@ -262,13 +264,21 @@ def _ruled(
         submissions=submissions, reviewers=reviewers,
     )  # fmt: skip
     made = compile_rules(parse_rules(rules), attributes, barred=problem.barred)
+    barred = PairSet.of_table(problem.barred.table() + made.barred.table())
+    locks = PairSet(np.concatenate([problem.locked, made.locks]), problem.shape, "locks").pairs()
+    issues = lock_faults(
+        locks, barred, (problem.demand, made.load_max), (attributes.submissions.ids, attributes.reviewers.ids),
+        lambda row, col: ["conflicts"] * int(problem.barred.contains(np.array([row]), np.array([col]))[0]), made,
+    )  # fmt: skip
+    if issues:
+        raise InvalidProblemError(issues=issues)
     return AssignmentProblem.of(
         problem.scores,
         demand=problem.demand,
         load_max=made.load_max,
         load_min=made.load_min,
-        conflicts=PairSet.of_table(problem.barred.table() + made.barred.table()),
-        locks=np.concatenate([problem.locked, made.locks]),
+        conflicts=barred,
+        locks=locks,
         rules=made.bounds,
         unwanted=problem.unwanted,
     )

@@ -50,6 +50,7 @@ OBJECTIVES = tuple(OPTIONS)
 """Names of the objectives the engine knows."""
 
 MOST_ALPHA = 64.0  # beyond it U**-alpha leaves float64 for sums a hundredth of the typical one; ask for maximin
+MOST_ERROR = 1e100  # squares of standard errors times a radius stay inside float64
 FRACTIONAL = ("randomised", "perturbed", "robust")  # the answer is probabilities; only a last wish may be one
 
 
@@ -70,7 +71,7 @@ class Wish:
         of a pair.
         In a venue, by id: ``{"default": x, "reviewers": {id: x}, "pairs": [[submission, reviewer, x], ...]}``.
         ``beta`` : [0, 1e9], weight of the squared probabilities.
-        ``standard_error`` : [0, inf), in the same forms as cap; ``radius`` : [0, 1e9].
+        ``standard_error`` : [0, 1e100], in the same forms as cap; ``radius`` : [0, 1e9].
     loss : float
         Share of this wish's best value that later wishes may give away, [0, 1).
     """
@@ -146,7 +147,7 @@ def _wish(entry: Any, where: str, issues: list[Issue]) -> Wish | None:
             shown = number if isinstance(number, str | int | float) else None
             fault(f"{key} {reason}", "out-of-range", f"{where}.{key}", shown)
     loss = table.get("loss", 0.0)
-    if not _is_number(loss) or not 0.0 <= loss < 1.0:
+    if isinstance(loss, bool) or not _is_number(loss) or not 0.0 <= loss < 1.0:
         fault("loss must be a number of at least 0 and below 1", "out-of-range", f"{where}.loss", loss)
     if len(issues) > before:
         return None
@@ -226,7 +227,10 @@ def _errors(value: Any) -> str:
     numbers = _array(value)
     if numbers is None:
         return "must be a number, or an array of numbers"
-    return "" if np.isfinite(numbers).all() and (numbers >= 0).all() else "must be finite and not negative"
+    good = np.isfinite(numbers).all() and (numbers >= 0).all()
+    if good and (numbers > MOST_ERROR).any():
+        return f"must be at most {MOST_ERROR:g}: their squares are added up"
+    return "" if good else "must be finite and not negative"
 
 
 _RANGES: Mapping[str, Any] = {
@@ -385,6 +389,8 @@ class Welfare:
 
     def parts(self, sums: FloatArray) -> FloatArray:
         """What each of `among` adds to the value, for the sums of `among` alone; float64 of their shape."""
+        if self.alpha == 0.0:  # a line is its own tangent; by way of the floor tiny sums would be rounded to its size
+            return sums / self.unit
         at = np.maximum(sums, self.floor)
         return self._curve(at) + self._slope(at) * (sums - at)
 
@@ -424,6 +430,8 @@ class Welfare:
         if not count:
             return 0.0
         mean = value / count
+        if self.alpha == 0.0:
+            return self.unit * mean
         at_floor = float(self._curve(np.array([self.floor]))[0])
         if mean < at_floor:
             return self.floor + (mean - at_floor) / float(self._slope(self.floor))

@@ -10,6 +10,7 @@ import numpy as np
 
 from matching.constraints.bounds import Bound
 from matching.constraints.conflicts import Conflicts, find_conflicts
+from matching.constraints.held import lock_faults
 from matching.constraints.pair_numbers import PairNumbers
 from matching.constraints.problem import AssignmentProblem
 from matching.constraints.rules import compile_rules
@@ -20,6 +21,7 @@ from matching.params import Params
 from matching.profiles.resolve import ResolvedVenue, resolve_venue
 from matching.profiles.venue import Venue
 from matching.rules.language import parse_rules
+from matching.rules.values import Rule
 from matching.scores.base import ScoreOperator
 
 __all__ = ["prepare", "problem_of", "wishes_by_id", "wishes_of_shape"]
@@ -39,50 +41,34 @@ def prepare(venue: Venue, params: Params) -> tuple[ResolvedVenue, Conflicts, tup
     conflicts = find_conflicts(resolved, params)
     rules = (*parse_rules(venue.rules, source="venue", error=InvalidVenueError), *parse_rules(params.rules))
     bounds: tuple[Bound, ...] = ()
+    before, made = conflicts, None
     if rules:
         made = compile_rules(rules, attributes_of_venue(resolved), barred=conflicts.pairs)
         conflicts = conflicts.joined(made.bars)
-        bounds = made.bounds
+        # solvers break ties by the order of rules, which says no more than that of records
+        bounds = tuple(sorted(made.bounds, key=lambda bound: _content(made.rules.get(bound.name))))
         locks = np.unique(np.concatenate([resolved.locks, made.locks]), axis=0)
         resolved = replace(
             resolved, locks=locks, load_max=made.load_max, load_min=made.load_min,
             notices=(*resolved.notices, *made.notices),
         )  # fmt: skip
-    held = resolved.locks
-    clash = conflicts.pairs.contains(held[:, 0], held[:, 1])
-    if clash.any():
-        raise InvalidVenueError(
-            issues=[
-                Issue(
-                    f"{resolved.submissions[row].id} and {resolved.reviewers[col].id} are locked and in conflict "
-                    f"({'; '.join(reason.evidence for reason in conflicts.reasons(row, col))}); "
-                    "a conflict is never lifted by a lock",
-                    "locked-conflict",
-                    source="locks",
-                    value=[resolved.submissions[row].id, resolved.reviewers[col].id],
-                )
-                for row, col in held[clash].tolist()
-            ]
-        )
-    issues = []
-    for axis, limit, records, name in (
-        (0, resolved.demand, resolved.submissions, "demand"),
-        (1, resolved.load_max, resolved.reviewers, "load_max"),
-    ):
-        count = np.bincount(held[:, axis], minlength=len(records))
-        issues += [
-            Issue(
-                f"{records[at].id} holds {count[at]} locked reviews, its {name} is {limit[at]}",
-                "too-many-locks",
-                name,
-                value=records[at].id,
-                source="locks",
-            )
-            for at in np.flatnonzero(count > limit)
-        ]
+    issues = lock_faults(
+        resolved.locks, conflicts.pairs, (resolved.demand, resolved.load_max),
+        ([entry.id for entry in resolved.submissions], [entry.id for entry in resolved.reviewers]),
+        lambda row, col: (reason.evidence for reason in before.reasons(row, col)), made,
+    )  # fmt: skip
     if issues:
-        raise InvalidVenueError(issues=issues)
+        of_run = all(issue.source == "params" for issue in issues)
+        raise (InvalidParamsError if of_run else InvalidVenueError)(issues=issues)
     return resolved, conflicts, bounds
+
+
+def _content(rule: Rule | None) -> tuple[str, ...]:
+    """What a rule says, in a form that sorts; its place in the list is no part of it."""
+    if rule is None:
+        return ()
+    options = sorted((name, repr(value)) for name, value in rule.options.items())
+    return rule.kind, repr(rule.submissions), repr(rule.reviewers), repr(options), repr(rule.price), rule.name
 
 
 def problem_of(

@@ -22,7 +22,15 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from matching.errors import AuditError, InputError, MatchingError, MemoryLimitError, SolverError, StorageError
+from matching.errors import (
+    AuditError,
+    InputError,
+    MatchingError,
+    MemoryLimitError,
+    SolverError,
+    SolverRangeError,
+    StorageError,
+)
 
 if TYPE_CHECKING:
     from matching.notices import Notice
@@ -448,6 +456,7 @@ def _faults_told() -> Iterator[None]:
         if not issues:
             console.print(f"  {escape(error.detail)}", highlight=False)
         failed = isinstance(error, SolverError | AuditError | StorageError | MemoryLimitError)
+        failed = failed and not isinstance(error, SolverRangeError)
         sys.exit(ENGINE_FAILED if failed else INPUT_ERROR)
     except BrokenPipeError:
         # the reader (head, less) has seen enough

@@ -173,7 +173,8 @@ def _records_of(issue: Issue, snapshot: Mapping[str, Any]) -> tuple[list[str], l
     if issue.code == "locked-conflict" and isinstance(issue.value, (list, tuple)) and len(issue.value) == 2:
         return [str(issue.value[0])], [str(issue.value[1])]
     if issue.code == "too-many-locks" and isinstance(issue.value, str):
-        return ([issue.value], []) if issue.field == "demand" else ([], [issue.value])
+        of_paper = (issue.field or "").endswith(("demand", ".submissions"))  # a rule that locks is named by its place
+        return ([issue.value], []) if of_paper else ([], [issue.value])
     records = snapshot.get(issue.source or "", ())
     if issue.row is None or not 0 <= issue.row < len(records) or issue.source == "scores":
         return [], []

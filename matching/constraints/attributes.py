@@ -29,6 +29,7 @@ __all__ = ["Attributes", "Links", "Side", "incidence"]
 
 INSTITUTIONS = ("affiliation", "author_affiliation")
 NAMES_SHOWN = 5
+HINTS = 20  # values nobody has that are compared with those there are
 
 
 class Side:
@@ -125,7 +126,8 @@ def _satisfies(
                 if canonical(condition.attribute) == "id":
                     faults.add(place, f"there is nobody and nothing with the id {value!r}", "unknown-id", value)
                 else:
-                    near = get_close_matches(key_of(value), column.keys, 1)
+                    # comparing with every value there is takes its time: a list of thousands gets no hints
+                    near = get_close_matches(key_of(value), column.keys, 1) if len(strange) < HINTS else ()
                     hint = f" (there is {near[0]!r})" if near else ""
                     strange.append(f"{condition.attribute} {value!r}{hint}")
         mask = column.having(codes)
@@ -142,12 +144,16 @@ def _satisfies(
 
 
 def _in_words(selection: Selection) -> str:
+    def listed(values: Sequence[Scalar], word: str) -> str:
+        shown = ["no value" if value is None else str(value) for value in values[:NAMES_SHOWN]]
+        return f" {word} ".join(shown) + (f" {word} {more} more" if (more := len(values) - NAMES_SHOWN) > 0 else "")
+
     said = []
     for condition in selection:
         if condition.values is not None:
-            said.append(f"{condition.attribute} {' or '.join(map(str, condition.values))}")
+            said.append(f"{condition.attribute} {listed(condition.values, 'or')}")
         if condition.excluded:
-            said.append(f"{condition.attribute} other than {' and '.join(map(str, condition.excluded))}")
+            said.append(f"{condition.attribute} other than {listed(condition.excluded, 'and')}")
         for words, limit in (("at least", condition.at_least), ("at most", condition.at_most)):
             if limit is not None:
                 shown = f"{limit:%Y-%m-%d}" if isinstance(limit, datetime) else f"{limit:g}"

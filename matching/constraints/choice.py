@@ -18,6 +18,8 @@ from matching.types import IntArray
 
 __all__ = ["Choice", "Classes", "ValueSets"]
 
+SHOWN = 20  # values nobody has that a notice names
+
 
 @dataclass(frozen=True, eq=False)
 class Classes:
@@ -86,7 +88,8 @@ class Choice:
                 self.tell("rule-matches-idle", f"all {name} it is about are out of this run")
             setattr(self, "rows" if name == "submissions" else "cols", taking)
         if strange:
-            self.tell("unmatched-value", f"nobody has {'; '.join(strange)}")
+            more = f"; and {len(strange) - SHOWN} more" if len(strange) > SHOWN else ""
+            self.tell("unmatched-value", f"nobody has {'; '.join(strange[:SHOWN])}{more}")
 
     @property
     def sound(self) -> bool:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from matching.profiles.identity import fold_id
-from matching.rules.values import Scalar, moment
+from matching.rules.values import Scalar, is_scalar, moment
 
 __all__ = ["Column", "canonical", "entries_of", "key_of"]
 
@@ -73,7 +73,7 @@ class Column:
         for at, record in enumerate(records):
             mine: dict[int, None] = {}
             for value in entries_of(record):
-                if not isinstance(value, str | bool | int | float):
+                if not is_scalar(value):
                     odd.append(at)
                     continue
                 name = str(value).strip() if exact else key(value)
@@ -131,7 +131,7 @@ def entries_of(record: Any) -> Iterable[Any]:
     if record is None:
         return ()
     if isinstance(record, list | tuple | set | frozenset):
-        return [entry for entry in record if entry is not None]
+        return [entry for entry in record if not (entry is None or (isinstance(entry, float) and math.isnan(entry)))]
     if hasattr(record, "item") and hasattr(record, "dtype") and not getattr(record, "ndim", 1):
         record = record.item()
     return () if isinstance(record, float) and math.isnan(record) else (record,)

@@ -50,6 +50,8 @@ class CompiledRules:
     notices : tuple of Notice
     rules : mapping of str to Rule
         Name of a bound or bar -> the rule it came from; the bound "load" is not among them.
+    locked_by : mapping of str to (Rule, ndarray of shape (n, 2), int64)
+        Name of a rule that locks -> the rule and its pairs.
     """
 
     bounds: tuple[Bound, ...]
@@ -59,6 +61,7 @@ class CompiledRules:
     load_min: IntArray
     notices: tuple[Notice, ...]
     rules: Mapping[str, Rule]
+    locked_by: Mapping[str, tuple[Rule, PairArray]]
 
     @property
     def barred(self) -> PairSet:
@@ -112,7 +115,7 @@ class _Compiler:
         self.notices: list[Notice] = []
         self.bounds: dict[str, list[Any]] = {}
         self.bars: dict[str, ClassBar] = {}
-        self.locks: list[PairArray] = []
+        self.locks: dict[str, tuple[Rule, PairArray]] = {}
         self.weight_of: FloatArray = np.full(attributes.shape[0], np.nan)
         self._links: Links | None = None
         self.load_max, self.load_min = attributes.load_max, attributes.load_min
@@ -193,7 +196,7 @@ class _Compiler:
                     if column is not None and int(column.having(column.find(value)).sum()) > 1:
                         choice.fault(f"{name}.id", f"{value!r} may mean more than one", "ambiguous-id", value)
         pairs = np.array([(row, col) for row in choice.rows for col in choice.cols], dtype=np.int64).reshape(-1, 2)
-        self.locks.append(pairs)
+        self.locks[choice.rule.name] = (choice.rule, pairs)
 
     def result(self, rules: Mapping[str, Rule]) -> CompiledRules:
         issues = [issue for faults in self.faults.values() for issue in faults.issues]
@@ -205,10 +208,12 @@ class _Compiler:
         if not np.isnan(self.weight_of).all():
             bound, load_max, load_min = load_bound(self._weights(), load_max, load_min, self._reviewer_ids())
             bounds.append(bound)
-        locks = PairSet(np.concatenate(self.locks) if self.locks else None, self.attributes.shape, "locks").pairs()
+        pairs = [held for _, held in self.locks.values()]
+        locks = PairSet(np.concatenate(pairs) if pairs else None, self.attributes.shape, "locks").pairs()
         for array in (load_max, load_min, locks):
             array.setflags(write=False)
         bars = Bars(self.attributes.shape, [self.bars[name] for name in rules if name in self.bars])
         return CompiledRules(
-            tuple(bounds), bars, locks, load_max, load_min, tuple(self.notices), MappingProxyType(dict(rules))
-        )
+            tuple(bounds), bars, locks, load_max, load_min, tuple(self.notices), MappingProxyType(dict(rules)),
+            MappingProxyType(self.locks),
+        )  # fmt: skip

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from matching.constraints.linearised import Linearised, rule_terms
 from matching.constraints.problem import AssignmentProblem
 from matching.objectives import Welfare
+from matching.scores.size import usual_size
 from matching.types import FloatArray, IntArray
 
 __all__ = ["TotalAbove", "WholeSets", "total_above", "whole_bound", "whole_sets"]
@@ -68,15 +69,18 @@ class TotalAbove:
     among : ndarray of shape (n_submissions,), bool
     slopes : ndarray of shape (n_submissions,), float64
         At least 1 on `among`: 1 and the multiplier of the floor, the tangent that bounds the sets.
+    size : float
+        `usual_size` of the scores.
     """
 
     floor: float
     among: NDArray[np.bool_]
     slopes: FloatArray
+    size: float = 1.0
 
     def parts(self, sums: FloatArray) -> FloatArray:
         """The sums themselves, -inf below the floor."""
-        return np.where(sums >= self.floor - SUMS * max(1.0, abs(self.floor)), sums, -np.inf)
+        return np.where(sums >= self.floor - SUMS * max(self.size, abs(self.floor)), sums, -np.inf)
 
     def value(self, sums: FloatArray) -> float:
         return float(self.parts(sums[self.among]).sum())
@@ -95,7 +99,7 @@ def total_above(problem: AssignmentProblem, floors: FloatArray, slopes: FloatArr
         return None
     if np.isfinite(floors[~among]).any() or (slopes[among] < 1.0).any():
         return None
-    return TotalAbove(float(floors[among][0]), among, slopes)
+    return TotalAbove(float(floors[among][0]), among, slopes, usual_size(problem.scores))
 
 
 def whole_bound(

@@ -22,12 +22,13 @@ from matching.constraints.problem import AssignmentProblem
 from matching.errors import AuditError
 from matching.objectives import Wish
 from matching.pairs import PairSet
-from matching.plan.claims import RELATIVE, Given
+from matching.plan.claims import Given, slack_of
 from matching.plan.duality import Duality, Prices
 from matching.plan.facts import Facts, facts_of
 from matching.plan.lottery import Lottery, check_lottery
 from matching.plan.proofs import Checked, check_proofs, gap_of, prices_of
 from matching.plan.rule_prices import no_rule_prices
+from matching.scores.size import usual_size
 from matching.solvers.base import Solution, Status
 from matching.types import PairArray
 
@@ -120,13 +121,14 @@ def audit(problem: AssignmentProblem, solution: Solution, wishes: Sequence[Wish]
             missing = lottery.lacking  # a draw of a lottery that lacks shares of reviews may happen to be full
     if solution.status == Status.INFEASIBLE and not missing:
         faults.append("the plan claims to be infeasible and lacks nothing")
+    size = usual_size(problem.scores, [float(proof.wish.get("beta", 0.0)) for proof in solution.proofs])
     duality = Duality(
         problem, facts, solution.unfilled if lottery is None else lottery.unfilled,
-        facts.short if lottery is None else lottery.short,
+        facts.short if lottery is None else lottery.short, size,
     )  # fmt: skip
     proofs: list[Checked] = []
     if solution.proofs:
-        given = _given(problem, pairs, facts, lottery)
+        given = _given(problem, pairs, facts, lottery, size)
         proofs, found = check_proofs(solution.proofs, given, duality, missing, wishes)
         faults += found + _same_as_proofs(solution)
         if not proofs:
@@ -141,7 +143,7 @@ def audit(problem: AssignmentProblem, solution: Solution, wishes: Sequence[Wish]
             np.asarray(solution.reviewer_prices, dtype=np.float64), solution.penalty,
             rules=no_rule_prices(problem.rules, problem.shape[1]),
         )  # fmt: skip
-        value, bound, gap, improving = _total(faults, problem, solution, facts, duality, prices, missing)
+        value, bound, gap, improving = _total(faults, problem, solution, facts, duality, prices, missing, size)
     missing_bound = duality.missing_bound(prices, missing) if missing else 0
     notes: list[str] = []
     if solution.status == Status.INFEASIBLE and missing_bound < missing - UNITS * max(1.0, missing):
@@ -219,12 +221,12 @@ def _units_agree(stated: Any, units: Any) -> bool:
     return bool((np.abs(difference) <= UNITS * size).all())
 
 
-def _given(problem: AssignmentProblem, pairs: PairArray, facts: Facts, lottery: Lottery | None) -> Given:
+def _given(problem: AssignmentProblem, pairs: PairArray, facts: Facts, lottery: Lottery | None, size: float) -> Given:
     """The plan, or the lottery it was drawn from."""
     if lottery is not None:
-        return Given(problem, pairs, facts, lottery.sums, lottery.shares)
+        return Given(problem, pairs, facts, lottery.sums, lottery.shares, size)
     shares = sparse.csr_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=problem.shape)
-    return Given(problem, pairs, facts, facts.sums, shares)
+    return Given(problem, pairs, facts, facts.sums, shares, size)
 
 
 def _same_as_proofs(solution: Solution) -> list[str]:
@@ -246,17 +248,17 @@ def _same_as_proofs(solution: Solution) -> list[str]:
 
 def _total(
     faults: list[str], problem: AssignmentProblem, solution: Solution, facts: Facts, duality: Duality, prices: Prices,
-    missing: float,
+    missing: float, size: float,
 ) -> tuple[float, float, float, int]:  # fmt: skip
     """Value and bound of a plan of the objective "total", whose prices are its proof."""
     value = float(np.nansum(facts.score)) - facts.cost(problem.rules)
-    slack = RELATIVE * max(1.0, abs(value))
+    slack = slack_of(value, size)
     if not abs(value - solution.value) <= slack:
         faults.append(f"value recomputed from the inputs is {value}, stated {solution.value}")
     if missing and duality.too_low(prices):
         faults.append("a price lies below minus the penalty, so the bound does not hold for plans that miss reviews")
     bound, improving = duality.bound(prices)
-    gap = gap_of(value, bound)
+    gap = gap_of(value, bound, size=size)
     if gap < 0:
         faults.append(f"the value {value} is above the recomputed bound {bound}: the prices prove nothing")
     gap = max(0.0, gap)

@@ -27,7 +27,7 @@ from matching.types import FloatArray, PairArray
 
 __all__ = [
     "LOWER_IS_BETTER", "RELATIVE", "Given", "Stage", "claimed", "constraint_faults", "costs_count", "measure_faults",
-    "natural", "option", "pair_numbers", "wish_faults",
+    "natural", "option", "pair_numbers", "size_of", "slack_of", "wish_faults",
 ]  # fmt: skip
 
 RELATIVE = 1e-9  # agreement asked of recomputed sums, relative to their size
@@ -35,6 +35,7 @@ LOWER_IS_BETTER = ("envy", "evenness")
 NO_MEASURE = LOWER_IS_BETTER  # their values are no functions of the submissions' sums
 OF_SUMS = (Total, Level, Floors, Shortfall, Welfare)
 COSTED = (Total, Level, Shortfall)  # in units of score, so what priced rules cost is taken off
+PAYING = (*COSTED, Floors)  # constraints likewise
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +51,8 @@ class Given:
         Expected ones for a lottery.
     shares : scipy.sparse.csr_array of shape (n_submissions, n_reviewers)
         Probabilities, 1 for every pair of a plan that is no lottery.
+    size : float
+        > 0: `usual_size` of the scores, below which a sum is not compared more closely.
     """
 
     problem: AssignmentProblem
@@ -57,6 +60,7 @@ class Given:
     facts: Facts
     sums: FloatArray
     shares: sparse.csr_array
+    size: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +78,18 @@ class Stage:
     def most(self) -> float:
         """The highest value later wishes may ask of this one, natural unit."""
         return self.bound - self.loss * abs(self.bound)
+
+
+def slack_of(value: float, size: float) -> float:
+    """How far two floats of this value, made of scores of this size, may lie apart by rounding."""
+    return RELATIVE * max(size, abs(value))
+
+
+def size_of(measure: Measure, size: float) -> float:
+    """The size of the measure's own values where scores have this one; welfare counts sums in its own unit."""
+    if not isinstance(measure, Welfare):
+        return size
+    return size / measure.unit if measure.alpha == 0.0 else 1.0
 
 
 def option(proof: Proof, name: str) -> Any:
@@ -210,8 +226,8 @@ def constraint_faults(constraints: Sequence[tuple[Measure, float]], given: Given
     """Whether the plan meets what a proof assumes, and whether earlier wishes justify assuming it.
 
     A constraint shrinks the set of plans a bound speaks of, so a solver must not make one up: each stands for an
-    earlier wish and asks no more than that wish's proven bound, less the loss allowed. Constraints leave out what
-    priced rules cost, values do not.
+    earlier wish and asks no more than that wish's proven bound, less the loss allowed. The plan must keep what they ask
+    after paying for the priced rules it misses; the bound speaks of all plans whose sums alone keep it.
     """
     faults = []
     cost = given.facts.cost(given.problem.rules)
@@ -219,8 +235,8 @@ def constraint_faults(constraints: Sequence[tuple[Measure, float]], given: Given
         if type(measure) not in OF_SUMS or not math.isfinite(least):
             faults.append("a constraint is no function of the sums, or its limit is not finite")
             continue
-        reached = measure.value(given.sums)
-        if not reached >= least - RELATIVE * max(1.0, abs(least)):
+        reached = measure.value(given.sums) - (cost if isinstance(measure, PAYING) else 0.0)
+        if not reached >= least - slack_of(least, size_of(measure, given.size)):
             faults.append(f"the plan reaches {reached} where its proof assumes {least}")
         if isinstance(measure, Floors):
             faults += _floor_faults(measure, least, given, before)
@@ -229,7 +245,7 @@ def constraint_faults(constraints: Sequence[tuple[Measure, float]], given: Given
         stages = [stage for stage in before if stage.measure is not None and same_measure(measure, stage.measure)]
         if not stages:
             faults.append("a constraint stands for no earlier wish")
-        elif not any(asked - cost <= stage.most + RELATIVE * max(1.0, abs(stage.most)) for stage in stages):
+        elif not any(asked <= stage.most + slack_of(stage.most, given.size) for stage in stages):
             faults.append(
                 f"a constraint asks {asked} of {stages[-1].name}, whose proof allows at most {stages[-1].most}"
             )
@@ -245,10 +261,10 @@ def _floor_faults(measure: Floors, least: float, given: Given, before: Sequence[
         elif isinstance(stage.measure, Shortfall):
             among, t = stage.measure.among, stage.measure.t
             # floors of t follow only from a shortfall of nothing
-            if stage.loss == 0.0 and stage.value >= among.sum() * t - RELATIVE * max(1.0, abs(t)):
+            if stage.loss == 0.0 and stage.value >= among.sum() * t - slack_of(t, given.size):
                 allowed[among] = np.maximum(allowed[among], t)
-    asked = measure.floor + least - given.facts.cost(given.problem.rules)
-    high = asked > allowed + RELATIVE * np.maximum(1.0, np.where(np.isfinite(allowed), np.abs(allowed), 0.0))
+    asked = measure.floor + least
+    high = asked > allowed + RELATIVE * np.maximum(given.size, np.where(np.isfinite(allowed), np.abs(allowed), 0.0))
     if high.any():
         return [f"a floor of submission {int(np.flatnonzero(high)[0])} is above what earlier wishes prove"]
     return []

@@ -81,12 +81,15 @@ class Duality:
     unfilled, short : ndarray of shape (n_submissions,) and (n_reviewers,)
         What the plan, or the lottery it was drawn from, misses of demand and load_min: the bounded plans may miss as
         much.
+    size : float
+        > 0: `usual_size` of the scores.
     """
 
     def __init__(
-        self, problem: AssignmentProblem, facts: Facts, unfilled: IntArray | FloatArray, short: IntArray | FloatArray
-    ) -> None:
-        self.problem, self.facts, self.unfilled, self.short = problem, facts, unfilled, short
+        self, problem: AssignmentProblem, facts: Facts, unfilled: IntArray | FloatArray, short: IntArray | FloatArray,
+        size: float = 1.0,
+    ) -> None:  # fmt: skip
+        self.problem, self.facts, self.unfilled, self.short, self.size = problem, facts, unfilled, short, size
         held = problem.locked
         self.demand = problem.demand - np.bincount(held[:, 0], minlength=problem.shape[0])
         self.load_max = problem.load_max - np.bincount(held[:, 1], minlength=problem.shape[1])
@@ -165,7 +168,7 @@ class Duality:
 
     def _sweep(self, scores: ScoreOperator, u: FloatArray, w: FloatArray, cap: Cap | None) -> tuple[float, int]:
         """Sum over lawful pairs of what they are worth above their prices, and how many outside the plan are."""
-        largest, total, improving = 1.0, 0.0, 0
+        largest, total, improving = self.size, 0.0, 0
         for rows, cols in self._near(scores, u, w):
             for start in range(0, rows.size, CHUNK):
                 pair_rows, pair_cols = rows[start : start + CHUNK], cols[start : start + CHUNK]

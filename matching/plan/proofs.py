@@ -30,6 +30,7 @@ from matching.plan.claims import (
     natural,
     option,
     pair_numbers,
+    slack_of,
     wish_faults,
 )  # fmt: skip
 from matching.plan.duality import Duality, Prices
@@ -58,10 +59,10 @@ class Checked:
     gap: float
 
 
-def gap_of(value: float, bound: float, lower_is_better: bool = False) -> float:
+def gap_of(value: float, bound: float, lower_is_better: bool = False, size: float = 1.0) -> float:
     """Distance of a value from its bound; below 0 where the bound is broken, 0 below the rounding of sums."""
     gap = value - bound if lower_is_better else bound - value
-    return 0.0 if abs(gap) <= RELATIVE * max(1.0, abs(value)) else gap
+    return 0.0 if abs(gap) <= slack_of(value, size) else gap
 
 
 def check_proofs(
@@ -221,16 +222,17 @@ def _check(proof: Proof, given: Given, duality: Duality, missing: float) -> tupl
     if missing and duality.too_low(prices):
         faults.append("a price lies below minus the penalty, so the bound does not hold for plans that miss reviews")
     bound = 0.0 if name == "envy" else _bound(proof, duality, prices, extra)
-    slack = RELATIVE * max(1.0, abs(value))
+    size = 1.0 if name == "evenness" else given.size
+    slack = slack_of(value, size)
     if not abs(value - proof.value) <= slack:
         faults.append(f"{name} recomputed from the plan is {value}, stated {proof.value}")
     if not math.isfinite(bound):
         return Checked(name, value, bound, math.inf), [*faults, f"the weights prove nothing: the bound is {bound}"]
-    gap = gap_of(value, bound, low)
+    gap = gap_of(value, bound, low, size)
     if gap < 0:
         faults.append(f"{name} is {value}, beyond the recomputed bound {bound}: the numbers prove nothing")
     gap = max(0.0, gap)
-    if abs(proof.gap - max(0.0, gap_of(proof.value, proof.bound, low))) > slack:
+    if abs(proof.gap - max(0.0, gap_of(proof.value, proof.bound, low, size))) > slack:
         faults.append(f"the stated gap {proof.gap} is not what bound and value leave")
     if (proof.bound - bound if low else bound - proof.bound) > slack:
         faults.append(f"the recomputed bound {bound} is weaker than the stated one {proof.bound}")
@@ -279,6 +281,6 @@ def _dropped_faults(proof: Proof, last: Stage, given: Given) -> list[str]:
     assert isinstance(last.measure, Level) and isinstance(proof.measure, Level)  # `measure_faults` has seen to it
     dropped = last.measure.among & ~proof.measure.among
     high = given.sums[dropped].max(initial=-np.inf) - given.facts.cost(given.problem.rules)  # as levels are stated
-    if last.gap == 0.0 and last.loss == 0.0 and high > last.bound + RELATIVE * max(1.0, abs(last.bound)):
+    if last.gap == 0.0 and last.loss == 0.0 and high > last.bound + slack_of(last.bound, given.size):
         return [f"a submission with {high} left leximin at the level {last.bound}"]
     return []

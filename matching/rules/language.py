@@ -133,9 +133,10 @@ def _rule(entry: Any, where: str, faults: Faults) -> Rule | None:
         return None
     kind = entry.get("rule")
     if not isinstance(kind, str) or kind not in KINDS:
-        near = get_close_matches(str(kind), KINDS, 1)
+        said = kind[:80] if isinstance(kind, str) else type(kind).__name__
+        near = get_close_matches(said, KINDS, 1)
         hint = f"; did you mean {near[0]}?" if near else ""
-        reason = f"there is no kind of rule {kind!r}{hint}; known: {', '.join(KINDS)}"
+        reason = f"there is no kind of rule {said!r}{hint}; known: {', '.join(KINDS)}"
         faults.add(f"{where}.rule", "is missing" if kind is None else reason, "unknown-rule", kind)
         return None
     before = len(faults.issues)

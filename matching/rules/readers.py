@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -10,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from matching.errors import Issue
-from matching.rules.values import Condition, Scalar, Selection, Sharing, moment
+from matching.rules.values import Condition, Scalar, Selection, Sharing, is_scalar, moment
 
 __all__ = ["READERS", "Faults", "read_selection"]
 
@@ -37,10 +36,15 @@ class Faults:
 
     def add(self, where: str, reason: str, code: str, value: Any = None) -> None:
         """Note one fault; `where` is the place, such as ``rules[2].at_least``."""
-        shown = value if value is None or isinstance(value, str | bool | int | float) else repr(value)[:80]
-        if isinstance(shown, float) and not math.isfinite(shown):
-            shown = repr(shown)
+        shown = value if value is None or is_scalar(value) else _repr(value)
         self.issues.append(Issue(reason, code, where, value=shown, source=self.source))
+
+
+def _repr(value: Any) -> str:
+    try:
+        return repr(value)[:80]
+    except ValueError:  # somewhere in it is a whole number of more digits than Python writes
+        return f"something of type {type(value).__name__}"
 
 
 def read_selection(value: Any, where: str, faults: Faults) -> Selection:
@@ -83,9 +87,8 @@ def _values(value: Any, where: str, faults: Faults) -> tuple[Scalar, ...]:
     out: list[Scalar] = []
     for at, entry in enumerate(entries):
         place = f"{where}[{at}]" if several else where
-        plain = entry is None or isinstance(entry, str | bool | int | float)
-        if not plain or (isinstance(entry, float) and not math.isfinite(entry)):
-            faults.add(place, "must be a text, a number, true, false or null", "wrong-type", entry)
+        if entry is not None and not is_scalar(entry):
+            faults.add(place, "must be a text, a number that float64 holds, true, false or null", "wrong-type", entry)
         elif isinstance(entry, str) and not entry.strip():
             faults.add(place, "is blank; null stands for no value", "wrong-type", entry)
         else:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-__all__ = ["Condition", "Rule", "Scalar", "Selection", "Sharing", "freeze_rules", "moment"]
+__all__ = ["Condition", "Rule", "Scalar", "Selection", "Sharing", "freeze_rules", "is_scalar", "moment"]
 
 Scalar = str | bool | int | float | None
 """A value in a selection; None stands for "has no value"."""
@@ -86,6 +88,15 @@ def freeze_rules(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return tuple(freeze_rules(item) for item in value)
     return value
+
+
+def is_scalar(value: Any) -> bool:
+    """Whether something is a text, a truth or a number that float64 can hold: what attributes compare by."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if isinstance(value, int):
+        return abs(value) <= sys.float_info.max  # compared, not converted: a whole number of 400 digits has no float
+    return isinstance(value, str)
 
 
 def moment(value: Any) -> datetime | None:

@@ -139,12 +139,12 @@ class _Levels:
             else:
                 settled = at_level
             self.bounds.append(bound)
-            self._settle(settled, level)
+            self._settle(settled, level - self.plan.cost)
         return Levels(self.plan, tuple(self.bounds), self.floors, self.floors, complete=not self.among.any())
 
     def _raise(self, height: float) -> None:
         """As many as can be off the present level, up to the next one there is: fewest stay behind."""
-        floors = np.where(self.among, float(self.plan.sums[self.among].min()), -np.inf)
+        floors = np.where(self.among, float(self.plan.sums[self.among].min()) - self.plan.cost, -np.inf)
         kept = with_floors(self.kept, floors)
         self.plan, _ = self.bench.maximise(Shortfall(height, self.among), kept, self.plan)
 
@@ -174,7 +174,7 @@ class _Levels:
             if answer is not None and answer.bound < bound.bound:
                 bound = bound_of(answer)
             self.bounds.append(bound)
-            self._settle(self.among & (self.plan.sums <= level + slack_of(level)), level)
+            self._settle(self.among & (self.plan.sums <= level + slack_of(level)), level - self.plan.cost)
         return Levels(
             self.plan, tuple(self.bounds), before, self.floors, tuple(chain), complete and not self.among.any()
         )

@@ -34,6 +34,7 @@ from matching.solvers.workbench import CLOSE, Workbench
 
 __all__ = ["Run", "StackSolver", "first_plan"]
 
+PAID_ROUNDS = 8  # programs asked for one wish for the sake of what missed rules cost
 OPEN_ENDED = ("maximin", "leximin", "threshold")  # alone they leave the total open
 
 
@@ -161,7 +162,10 @@ class Run:
 
     def _measure(self, wish: Wish) -> Measure:
         wanting = self.bench.wanting
-        if wish.name == "maximin":
+        if wish.name in (
+            "maximin",
+            "leximin",
+        ):  # of leximin its first level, where it comes too late to change the plan
             return Level(wanting)
         if wish.name == "threshold":
             return Shortfall(float(wish.options["t"]), wanting)
@@ -170,7 +174,7 @@ class Run:
         return Total()
 
     def _keep(self, measure: Measure, bound: Bound, loss: float) -> None:
-        value = measure.value(self.plan.sums)
+        value = self.plan.value(measure)
         if bound.gap(self.plan) == 0.0 and abs(bound.bound - value) <= slack_of(value):
             value = bound.bound  # the same number for every plan that reaches it
         least = kept_value(measure, value, loss)
@@ -205,13 +209,14 @@ class Run:
         levels = [entry for entry in self.settled if entry.wish["name"] == "leximin"][-1].bounds
         last = levels[-1].measure
         assert isinstance(last, Level)
-        highest = float(self.plan.sums[last.among].min())
+        sums = self.plan.sums - self.plan.cost
+        highest = float(sums[last.among].min())
         proven = np.full(among.size, -np.inf)
         for bound in levels:
             assert isinstance(bound.measure, Level)
             inside = bound.measure.among
             proven[inside] = np.maximum(proven[inside], bound.bound)
-        floors = np.where(among, np.minimum(np.minimum(self.plan.sums, highest), proven), -np.inf)
+        floors = np.where(among, np.minimum(np.minimum(sums, highest), proven), -np.inf)
         self.constraints = with_floors(self.constraints, floors)
         self.chain = ()
 
@@ -224,13 +229,39 @@ class Run:
             # welfare has no unit to set a missed rule's price against, and the programs would
             return bench.maximise(measure, self.constraints, self.plan, programs=False)
         if not bent or bench.exact or bench.problem.rules:
-            return bench.maximise(measure, self.constraints, self.plan)
+            plan, bound = bench.maximise(measure, self.constraints, self.plan)
+            return self._paid(measure, plan, bound), bound
         if isinstance(measure, Level):
             return bench.maximise(measure, self.constraints, self.plan, programs=False)
         bound = bench.ideal_bound(measure, self.constraints)
         if bench.done(self.plan, bound):
             return self.plan, bound
         return by_slopes(bench, measure, self.constraints, self.plan, bound)
+
+    def _paid(self, measure: Measure, plan: Plan, bound: Bound) -> Plan:
+        """A better plan that keeps the wishes before it after paying for the rules it misses.
+
+        The programs know their sums alone, so they are asked for sums that leave room for the cost of their last
+        answer, until that has no other cost. What remains open stands in the gap.
+        """
+        bench, room = self.bench, 0.0
+        if not self.constraints or all(rule.price is None for rule in bench.problem.rules):
+            return plan
+        for _ in range(PAID_ROUNDS):
+            if bound.gap(plan) == 0.0 or bench.clock.over:
+                break
+            asked = tuple(
+                (other, least if isinstance(other, Welfare) else least + room) for other, least in self.constraints
+            )
+            answer = bench.ask(measure, asked, plan, integral=True)
+            other = None if answer is None else bench.plan_of(answer)
+            if other is None:
+                break
+            plan = bench.better(plan, other, measure, self.constraints)
+            if other.cost <= room or other.keeps(self.constraints):
+                break
+            room = other.cost
+        return plan
 
     def _welfare(self, wish: Wish) -> None:
         """Its own solver says what is best without the wishes before; where that breaks them, the search goes on."""
@@ -267,8 +298,10 @@ class Run:
 
     def _row_weights(self) -> np.ndarray[Any, np.dtype[np.float64]] | None:
         """Weights under which the present plan is nearly the best flow: those that prove the last wish."""
-        last = next((entry.bounds[-1] for entry in reversed(self.settled) if entry.bounds), None)
-        return None if last is None else last.pull
+        if not self.settled:
+            return None
+        last = self.settled[-1]
+        return last.proof.row_weights if last.proof is not None else last.bounds[-1].pull
 
     def relaxed(self, loss: float) -> Run:
         """The same first wish, as the only one, with another loss allowed; it was neither leximin nor evenness."""

@@ -46,11 +46,12 @@ class Plan:
 
     def value(self, measure: Measure) -> float:
         """Of the plan, in the unit of the measure; what is counted in scores pays for missed priced rules."""
-        return measure.value(self.sums) - (self.cost if isinstance(measure, Total | Level | Shortfall) else 0.0)
+        paid = self.cost if isinstance(measure, Total | Level | Shortfall | Floors) else 0.0
+        return measure.value(self.sums) - paid
 
     def keeps(self, constraints: Sequence[tuple[Measure, float]]) -> bool:
-        """Whether every earlier wish holds, to the rounding of sums."""
-        return all(measure.value(self.sums) >= least - slack_of(least) for measure, least in constraints)
+        """Whether every earlier wish holds, to the rounding of sums, also after paying for missed priced rules."""
+        return all(self.value(measure) >= least - slack_of(least) for measure, least in constraints)
 
 
 def plan_of(problem: AssignmentProblem, pairs: PairArray, cost: float = 0.0, shortfall: tuple[Any, ...] = ()) -> Plan:

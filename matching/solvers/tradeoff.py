@@ -6,8 +6,8 @@ points share one workbench, so flows, prices, active pairs and programs of one a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -39,12 +39,15 @@ class TradeoffPoint:
     first, second : Proof
         Of the two wishes for this plan: value, bound, gap in natural units.
     solution : Solution
+    wishes : tuple of Wish
+        The stack that the solution answers, in order of importance: at the far end the second wish comes first.
     """
 
     loss: float
     first: Proof
     second: Proof
     solution: Solution
+    wishes: tuple[Wish, ...]
 
 
 def tradeoff(
@@ -65,9 +68,9 @@ def tradeoff(
     ----------
     problem : AssignmentProblem
     first : Wish
-        One of FIRST_WISHES; its own loss is not looked at.
+        One of FIRST_WISHES.
     second : Wish
-        One of SECOND_WISHES.
+        One of SECOND_WISHES. The losses of both are not looked at.
     points : int
         At least 2: the two ends, and the losses of the first wish between them evenly spaced.
     losses : sequence of float or None
@@ -87,21 +90,25 @@ def tradeoff(
         Wishes the curve cannot be drawn for, points or losses out of range; all of them.
     """
     _check(first, second, points, losses)
-    asked = (first, second)
+    first, second = Wish(first.name, first.options), Wish(second.name, second.options)
+    asked = {wish.name: wish for wish in (first, second)}
     unit = unit_of(problem)
     if unit != 1.0:
-        problem, (first, second) = in_unit(problem, asked, unit)
+        problem, (first, second) = in_unit(problem, (first, second), unit)
     found = _curve(problem, first, second, points, losses, candidates, rng, time_limit, progress)
     if unit == 1.0:
         return found
-    words = {wish.name: wish.to_dict() for wish in asked}
-    return [
-        TradeoffPoint(
-            point.loss, restored_proof(point.first, words, unit), restored_proof(point.second, words, unit),
-            restored(point.solution, asked, unit),
-        )
-        for point in found
-    ]  # fmt: skip
+    return [_restored(point, asked, unit) for point in found]
+
+
+def _restored(point: TradeoffPoint, asked: Mapping[str, Wish], unit: float) -> TradeoffPoint:
+    """A point found in this unit as one of the problem itself: each wish as it was asked, with the loss it has here."""
+    wishes = tuple(replace(asked[wish.name], loss=wish.loss) for wish in point.wishes)
+    words = {wish.name: wish.to_dict() for wish in wishes}
+    return TradeoffPoint(
+        point.loss, restored_proof(point.first, words, unit), restored_proof(point.second, words, unit),
+        restored(point.solution, wishes, unit), wishes,
+    )  # fmt: skip
 
 
 def _curve(
@@ -128,7 +135,6 @@ def _curve(
     start = first_plan(bench, clock, clock.seconds, rng)
     if isinstance(start, Solution):
         return []
-    first = Wish(first.name, first.options)
     near = Run(bench, start, rng)
     near.settle(first)
     found: list[TradeoffPoint] = []
@@ -138,7 +144,8 @@ def _curve(
         run.settle(second)
         run.even_ties()
         solution = run.solution(0.0)
-        found.append(TradeoffPoint(loss, solution.proofs[0], solution.proofs[-1], solution))
+        wishes = (replace(first, loss=loss), second)
+        found.append(TradeoffPoint(loss, solution.proofs[0], solution.proofs[-1], solution, wishes))
         done[0] += 1
 
     if losses is not None:
@@ -165,7 +172,7 @@ def _curve(
             break
         if share * whole < 1.0:
             point(float(share * whole))
-    found.append(TradeoffPoint(whole, end.proofs[-1], end.proofs[0], end))
+    found.append(TradeoffPoint(whole, end.proofs[-1], end.proofs[0], end, (second, first)))
     return found
 
 

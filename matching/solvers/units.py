@@ -7,7 +7,6 @@ the change and the way back are exact: a proof made in one unit is one in the ot
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -20,55 +19,21 @@ from scipy import sparse
 from matching.constraints.pair_numbers import PairNumbers
 from matching.constraints.problem import AssignmentProblem
 from matching.objectives import Floors, Measure, Shortfall, Welfare, Wish
-from matching.scores.base import DenseScores, ScoreOperator, SparseScores, blocks
+from matching.scores.base import DenseScores, ScoreOperator, SparseScores
+from matching.scores.size import usual_size
 from matching.solvers.base import Progress, ProgressCallback, Proof, Solution, frozen
 from matching.solvers.evenness import Evenness
 from matching.types import FloatArray, IntArray
 
 __all__ = ["in_unit", "in_words", "restored", "restored_proof", "unit_of"]
 
-SMALLEST, LARGEST = 2.0**-10, 2.0**20  # scores of a problem that is solved as it is lie between these
-FURTHEST = 900  # exponents: numbers of up to 1e9 that go with the scores stay inside float64 too
-MOST_BETA = 1e9  # above it a beta is refused, in whatever unit it is counted
 IN_SCORES = ("t", "beta", "standard_error")  # options counted in units of score
 META_IN_SCORES = ("resolution", "total", "total_bound", "best_total", "expected", "realised", "least")
 
 
 def unit_of(problem: AssignmentProblem, wishes: Sequence[Wish] = ()) -> float:
-    """The power of two in which the best scores of most submissions are near 1; 1.0 where they are already, or all 0.
-
-    Not below what keeps the options of the wishes in their ranges. One sweep where a first block of scores is far
-    from 1, else none.
-    """
-    if SMALLEST <= _reach(problem.scores.bounds_hint()) <= LARGEST:
-        return 1.0
-    of_row = _row_reach(problem.scores)
-    of_row = of_row[of_row > 0]
-    typical = float(np.median(of_row)) if of_row.size else 1.0
-    beyond = float(of_row.max(initial=0.0)) > 2.0**FURTHEST  # sums of these leave float64; the solvers refuse them
-    if beyond or not math.isfinite(typical) or SMALLEST <= typical <= LARGEST:
-        return 1.0
-    exponent = math.floor(math.log2(typical))
-    for wish in wishes:
-        beta = float(wish.options.get("beta", 0.0))
-        if beta > 0.0:
-            exponent = max(exponent, math.ceil(math.log2(beta / MOST_BETA)))
-    return float(2.0 ** max(-FURTHEST, min(FURTHEST, exponent)))
-
-
-def _row_reach(scores: ScoreOperator) -> FloatArray:
-    """The largest score of each submission in size, float64 of shape (n_submissions,)."""
-    out = np.zeros(scores.shape[0])
-    if (stored := scores.stored) is not None:
-        np.fmax.at(out, stored[0], np.abs(stored[2]))
-        return out
-    for rows, cols in blocks(scores.shape):
-        out[rows] = np.fmax(out[rows], np.fmax.reduce(np.abs(scores.block(rows, cols)), axis=1))
-    return out
-
-
-def _reach(bounds: tuple[float, float]) -> float:
-    return max(abs(bounds[0]), abs(bounds[1]))
+    """The unit a problem is solved in: `usual_size` of its scores, large enough for the options of the wishes."""
+    return usual_size(problem.scores, [float(wish.options.get("beta", 0.0)) for wish in wishes])
 
 
 def in_unit(

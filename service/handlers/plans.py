@@ -135,7 +135,7 @@ def create_plan(
         if upload.issues:
             raise InvalidVenueError(issues=upload.issues)
         check_asked(connection, row, wanted, locks, upload)
-        check_names(connection, venue_key, wanted)
+        check_names(connection, venue_key, wanted, locks, upload)
         snapshot = take_snapshot(connection, venue_key, records.ids_of_pairs(connection, upload.rows))
     plan_id = uuid.uuid4().hex
 

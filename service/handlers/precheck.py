@@ -12,6 +12,7 @@ from sqlalchemy import Connection, Row, Table
 
 from matching.errors import InputError, InvalidParamsError, InvalidVenueError, Issue
 from matching.params import Params
+from matching.profiles.venue import Lock
 from service.handlers.uploads import Upload
 from service.store import pairs, records
 from service.store.snapshot import read_venue
@@ -74,17 +75,26 @@ def check_asked(
             raise InvalidVenueError(issues=issues)
 
 
-def check_names(connection: Connection, venue_key: int, params: Params) -> None:
-    """Refuse rules and numbers by id of a request that speak of attributes or ids the venue does not have.
+def check_names(
+    connection: Connection, venue_key: int, params: Params, given: Sequence[Mapping[str, Any]], upload: Upload
+) -> None:
+    """Refuse rules, numbers by id and locks of a request that the venue's records or rules contradict.
 
-    What the venue's own rules get wrong is left to readiness and the run: it is no fault of the request.
+    That is, attributes and ids the venue does not have, locks on pairs that a rule or an affiliation bars, more locks
+    than demand or load allow, and chance under rules. What the venue's own rules and locks get wrong among themselves
+    is left to readiness and the run: it is no fault of the request.
+
+    Parameters
+    ----------
+    given, upload
+        As for `check_asked`.
 
     Raises
     ------
-    InvalidParamsError
+    InvalidParamsError, InvalidVenueError
     """
     by_id = [name for wish in params.wishes for name in wish.options if not isinstance(wish.options[name], int | float)]
-    if not params.rules and not by_id:
+    if not params.rules and not by_id and not 0 < len(upload.rows) <= MOST_LOCKS:
         return
     counts = records.count_venue(connection, venue_key)
     if counts["reviewers"] + counts["submissions"] > MOST_RECORDS:
@@ -92,11 +102,14 @@ def check_names(connection: Connection, venue_key: int, params: Params) -> None:
     # imported here: most requests never need it
     from matching.prepared import prepare, wishes_by_id
 
+    venue = venue_from_snapshot(read_venue(connection, venue_key))
+    asked = dict(zip(records.ids_of_pairs(connection, upload.rows), upload.origins, strict=True))
     issues: list[Issue] = []
     try:
-        resolved = prepare(venue_from_snapshot(read_venue(connection, venue_key)), params)[0]
+        resolved = prepare(replace(venue, locks=(*venue.locks, *(Lock(*pair) for pair in asked))), params)[0]
     except InputError as error:
         issues += [issue for issue in error.issues if issue.source == "params" and _is_of_rules(issue)]
+        issues += _of_locks(error.issues, asked)
     else:
         place = "objective[0]." if isinstance(params.objective, tuple) else "objective."
         try:
@@ -104,7 +117,28 @@ def check_names(connection: Connection, venue_key: int, params: Params) -> None:
         except InvalidParamsError as error:
             issues += [replace(issue, field=f"{place}{issue.field}") for issue in error.issues]
     if issues:
-        raise InvalidParamsError(issues=issues)
+        of_locks = all(issue.source == "locks" for issue in issues)
+        raise (InvalidVenueError if of_locks else InvalidParamsError)(issues=issues)
+
+
+def _of_locks(issues: Sequence[Issue], asked: Mapping[tuple[str, str], int]) -> list[Issue]:
+    """Those about a lock of the request that no rule of the request is to blame for, each at the place of the lock."""
+    found = []
+    for issue in issues:
+        if issue.source == "params":
+            continue
+        if issue.code == "locked-conflict" and isinstance(issue.value, list) and tuple(issue.value) in asked:
+            at, field = asked[issue.value[0], issue.value[1]], None
+        elif issue.code == "too-many-locks":
+            side = 0 if (issue.field or "").endswith(("demand", ".submissions")) else 1
+            places = [place for pair, place in asked.items() if pair[side] == issue.value]
+            if not places:
+                continue
+            at, field = min(places), ("submission", "reviewer")[side]
+        else:
+            continue
+        found.append(replace(issue, source="locks", field=field, row=at))
+    return sorted(found, key=lambda issue: issue.row or 0)
 
 
 def _is_of_rules(issue: Issue) -> bool:

@@ -22,6 +22,8 @@ RULES_EXAMPLE: list[Any] = [
     {"rule": "same", "attribute": "track"},
 ]
 
+OWN = "_schema"  # where marshmallow keeps the messages about an object itself
+
 _NUMBER = {"type": "number"}
 _NUMBERS = {"anyOf": [_NUMBER, {"type": "object", "properties": {
     "default": _NUMBER,
@@ -81,8 +83,10 @@ def _placed(issues: tuple[Issue, ...] | list[Issue], name: str, value: Any) -> d
     for issue in issues:
         node = tree
         for step in _steps((issue.field or "").removeprefix(name), value):
+            if step == OWN:
+                break  # a member of the request that is called so: its fault is told one level above
             node = node.setdefault(step, {})
-        node.setdefault("_schema", []).append(Coded(issue.reason, issue.code))
+        node.setdefault(OWN, []).append(Coded(issue.reason, issue.code))
     return tree
 
 

@@ -45,6 +45,25 @@ def test_numbers_of_pairs_that_are_none_are_refused(option, value):
     assert caught.value.issues[0].field.endswith(option)
 
 
+@pytest.mark.parametrize(
+    ("objective", "place"),
+    [
+        ({"name": "total", "loss": False}, "objective.loss"),
+        ({"name": "robust", "standard_error": 1e308}, "objective.standard_error"),
+        ({"name": "robust", "standard_error": {"reviewers": {"ana": 1e200}}}, "objective.standard_error"),
+        ({"name": "welfare", "alpha": 10**5000}, "objective.alpha"),
+        ({"name": "welfare", "alpha": 1, "loss": 10**5000}, "objective.loss"),
+        ({"name": "randomised", "cap": [[10**5000]]}, "objective.cap"),
+    ],
+    ids=lambda given: str(given)[:40] if isinstance(given, str) else None,
+)
+def test_b58_numbers_of_a_wrong_kind_or_beyond_all_use_are_refused_at_their_place(objective, place):
+    """B58: false was taken for 0, squares of standard errors left float64, and a long number broke its own message."""
+    with pytest.raises(matching.errors.InvalidParamsError) as caught:
+        matching.assign(SCORES, demand=2, load_max=2, objective=objective)
+    assert [issue.field for issue in caught.value.issues] == [place] and str(caught.value)
+
+
 def test_numpy_scalars_are_numbers():
     """Single precision overflowed on its way to the range check, with a warning."""
     with warnings.catch_warnings():

@@ -12,6 +12,7 @@ import pytest
 
 import matching
 from matching import Author, Bid, Lock, Params, Publication, Reviewer, Submission, Venue, readiness, recommend
+from matching.profiles.venue import ImportedScores
 from tests.venues import HAND, given, pairs_of, papers, people, table
 
 
@@ -529,3 +530,34 @@ def test_extra_fields_of_any_kind_do_not_stop_a_run():
     """They are kept, hashed and never read."""
     venue = Venue((Reviewer("r1", extra={"set": {1, 2}, "object": object}),), papers(p1=1))
     assert recommend(venue).status == "optimal"
+
+
+@pytest.mark.parametrize("objective", ["total", "maximin", [{"name": "total", "loss": 0.1}, "welfare"], "leximin"])
+def test_b34_the_order_of_rules_and_records_changes_no_plan_among_equals(objective):
+    """B34: scores in quarters and priced rules leave many best plans; which one it is says nothing of any order."""
+    rng = np.random.default_rng(11)
+    tracks = {"a": "x", "b": "y"}
+    people = [
+        Reviewer(f"r{at}", seniority="ab"[at % 2], affiliations=("ABC"[at % 3],), extra={"track": tracks["ab"[at % 2]]})
+        for at in range(6)
+    ]
+    papers = [Submission(f"p{at}", f"paper {at}", track="xy"[at % 2]) for at in range(5)]
+    rows = [(f"p{row}", f"r{col}", round(4 * rng.random()) / 4) for row in range(5) for col in range(6)]
+    rules = [
+        {"rule": "reviewers_per_submission", "reviewers": {"seniority": "a"}, "at_least": 1, "price": 0.25},
+        {"rule": "same", "attribute": "track", "price": 0.25},
+        {"rule": "no_shared_reviewers", "each": "track", "price": 0.25},
+        {"rule": "reviewers_per_submission", "each": "affiliation", "at_most": 1, "price": 0.25},
+    ]
+    params = Params(objective=objective, weights={"text": 0, "areas": 0, "bids": 0}, scorer="lexical", rng=3)
+    found = set()
+    for _ in range(4):
+        venue = Venue(
+            reviewers=tuple(people), submissions=tuple(papers), demand=2, load_max=3, rules=tuple(rules),
+            scores=(ImportedScores("hand", *zip(*[row[:2] for row in rows]), np.array([row[2] for row in rows])),),
+        )  # fmt: skip
+        plan = recommend(venue, params)
+        found.add((tuple((pair.submission, pair.reviewer) for pair in plan.assignments), plan.value, plan.bound))
+        for part in (people, papers, rows, rules):
+            rng.shuffle(part)
+    assert len(found) == 1

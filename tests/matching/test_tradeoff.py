@@ -1,5 +1,7 @@
 """The curve between two objectives, through the library's own door."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -38,3 +40,41 @@ def test_losses_may_be_named_and_bad_ones_are_refused():
 def test_no_full_plan_gives_no_curve():
     """There is nothing to trade where the reviews cannot be placed at all."""
     assert matching.tradeoff(SCORES, demand=3, load_max=2) == []
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-9, 1e7])
+@pytest.mark.parametrize("first", ["total", {"name": "threshold", "t": 1.5}, {"name": "welfare", "alpha": 1.0}])
+@pytest.mark.parametrize("second", ["maximin", "evenness"])
+def test_each_point_is_audited_for_the_wishes_it_claims_in_any_unit(first, second, unit):
+    """The loss a point allows stands in its proof; restored from another unit it was the loss of the question."""
+    first = {**first, "t": 1.5 * unit} if isinstance(first, dict) and "t" in first else first
+    curve = matching.tradeoff(SCORES * unit, first, second, points=4, **VENUE)
+    name = first if isinstance(first, str) else first["name"]
+    for point in curve[:-1]:
+        assert [wish.name for wish in point.wishes] == [name, second]
+        assert point.wishes[0].loss == point.loss == point.solution.proofs[0].wish.get("loss", 0.0)
+    if len(curve) > 1:
+        assert [wish.name for wish in curve[-1].wishes] == [second, name]
+        assert len({point.loss for point in curve}) == len(curve)
+
+
+def test_a_curve_between_other_objectives_is_found_out(monkeypatch):
+    """An audit that takes each proof's word for what was asked would let it pass."""
+    honest = matching.tradeoff(SCORES, "total", "maximin", losses=[0.1], **VENUE)[0]
+    for loss, second in ((0.2, "maximin"), (0.1, "evenness")):
+        other = matching.tradeoff(SCORES, "total", second, losses=[loss], **VENUE)[0]
+        claimed = [replace(other, wishes=honest.wishes)]
+        monkeypatch.setattr("matching.engine.trade", lambda *_, claimed=claimed, **__: claimed)
+        with pytest.raises(matching.errors.AuditError):
+            matching.tradeoff(SCORES, "total", "maximin", losses=[0.1], **VENUE)
+        monkeypatch.undo()
+
+
+def test_losses_of_the_two_objectives_themselves_are_not_looked_at():
+    """The curve is between the best of each."""
+    plain = matching.tradeoff(SCORES, "total", "maximin", points=3, **VENUE)
+    lossy = matching.tradeoff(
+        SCORES, {"name": "total", "loss": 0.3}, {"name": "maximin", "loss": 0.3}, points=3, **VENUE
+    )
+    assert [point.loss for point in plain] == [point.loss for point in lossy]
+    assert [point.second.value for point in plain] == [point.second.value for point in lossy]

@@ -335,3 +335,85 @@ def test_rules_go_with_their_venue(client: FlaskClient, base: str) -> None:
 def test_names_of_large_venues_are_left_to_the_run() -> None:
     """Looking up rules must not hold up a request for long."""
     assert MOST_RECORDS <= 10_000
+
+
+HUGE = 10**400  # valid JSON, and no float64
+NO_R1 = {"rule": "bar", "name": "no r1", "submissions": {"id": "p2"}, "reviewers": {"id": "r1"}}
+HELD = {"rule": "lock", "submissions": {"id": "p2"}, "reviewers": {"id": "r1"}}
+
+
+@pytest.mark.parametrize(
+    ("options", "places"),
+    [
+        ({"rules": [{"rule": "bar", "_schema": 3}]}, ["#/rules/0"]),
+        ({"rules": [{**SENIOR, "at_least": None, "_schema": {"_schema": 1}}]}, ["#/rules/0"]),
+        ({"objective": {"name": "total", "_schema": 1, "loss": 2}}, ["#/objective", "#/objective/loss"]),
+        ({"objective": {"name": "total", "loss": False}}, ["#/objective/loss"]),
+        ({"objective": {"name": "robust", "standard_error": 1e308}}, ["#/objective/standard_error"]),
+        ({"rules": [{**SENIOR, "reviewers": {"seniority": HUGE}}]}, ["#/rules/0/reviewers/seniority"]),
+        ({"rules": [{"rule": "bar", "submissions": {"id": HUGE}}]}, ["#/rules/0/submissions/id"]),
+        ({"rules": [{**ONE_EACH, "groups": {"g": [HUGE]}}]}, ["#/rules/0/groups/g/0"]),
+    ],
+)
+def test_b58_odd_members_and_numbers_are_422_at_their_place(
+    client: FlaskClient, base: str, options: dict[str, Any], places: list[str]
+) -> None:
+    """B58: each of these was a 500 or taken for something else, for a plan's rules as for a venue's."""
+    problem = refused(client.post(f"{base}/plans", json=options), 422)
+    assert sorted(set(map(str, pointers(problem)))) == places
+    refused(client.post(f"{base}/readiness", json=options), 422)
+    if "rules" in options:
+        refused(client.put(f"{base}/rules", json=options), 422)
+        assert ok(client.get(f"{base}/rules")) == {"rules": []}
+    assert ok(client.get(f"{base}/plans"))["items"] == []
+
+
+@pytest.mark.parametrize(
+    ("options", "place"),
+    [
+        ({"rules": [NO_R1, HELD]}, "#/rules/1"),
+        ({"rules": [NO_R1], "locks": [{"submission": "p1", "reviewer": "r1"}, {"submission": "p2", "reviewer": "r1"}]},
+         "#/rules/0"),
+    ],
+)  # fmt: skip
+def test_a_lock_on_a_pair_that_a_rule_bars_is_refused_when_asked_for_and_names_the_rule(
+    client: FlaskClient, base: str, options: dict[str, Any], place: str
+) -> None:
+    """It was a plan that ended as failed, with words that left out which rule."""
+    problem = refused(client.post(f"{base}/plans", json=options), 422, "invalid-params")
+    assert pointers(problem) == [place]
+    told = problem["errors"][0]
+    assert told["code"] == "locked-conflict" and told["value"] == ["p2", "r1"] and "rule no r1" in told["detail"]
+    assert ok(client.get(f"{base}/plans"))["items"] == []
+
+
+def test_locks_of_a_request_are_refused_where_a_rule_of_the_venue_bars_them(client: FlaskClient, base: str) -> None:
+    """The request is what can be changed; what the venue holds against itself is told by readiness and the run."""
+    ok(client.put(f"{base}/rules", json={"rules": [NO_R1]}))
+    locks = [{"submission": "p1", "reviewer": "r1"}, {"submission": "p2", "reviewer": "r1"}]
+    problem = refused(client.post(f"{base}/plans", json={"locks": locks}), 422, "invalid-venue")
+    assert pointers(problem) == ["#/locks/1"] and "no r1" in problem["detail"]
+    held = refused(client.post(f"{base}/plans", json={"rules": [HELD]}), 422, "invalid-params")
+    assert pointers(held) == ["#/rules/0"]
+    ok(client.post(f"{base}/locks", json={"locks": locks[1:]}))
+    plan = run(client, base)
+    assert plan["state"] == "failed" and "no r1" in plan["problem"]["detail"]
+    assert plan["problem"]["errors"][0]["submissions"] == ["p2"]
+    assert plan["problem"]["errors"][0]["reviewers"] == ["r1"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "place", "who"),
+    [
+        ({**HELD, "reviewers": {"id": ["r1", "r2", "r3"]}}, "#/rules/0/submissions", "p2"),
+        ({**HELD, "submissions": {"id": ["p1", "p2", "p3"]}}, "#/rules/0/reviewers", "r1"),
+    ],
+)
+def test_more_locks_by_a_rule_than_demand_or_load_allow_are_refused_when_asked_for(
+    client: FlaskClient, base: str, rule: dict[str, Any], place: str, who: str
+) -> None:
+    """As for locks of the request itself."""
+    problem = refused(client.post(f"{base}/plans", json={"rules": [rule]}), 422, "invalid-params")
+    assert pointers(problem) == [place]
+    told = problem["errors"][0]
+    assert told["code"] == "too-many-locks" and told["value"] == who and "rule lock" in told["detail"]

@@ -542,3 +542,47 @@ def test_pairs_a_rule_bars_are_listed_once_with_those_in_conflict() -> None:
     pairs = PairSet([[0, 1], [2, 3], [0, 1]], (N, M))
     assert PairSet.of_table(pairs.table()).pairs().tolist() == pairs.pairs().tolist() == [[0, 1], [2, 3]]
     assert NO_UPPER > N * M
+
+
+HUGE = 10**400  # valid JSON, and no float64
+
+
+@pytest.mark.parametrize(
+    ("rule", "place"),
+    [
+        ({"rule": "bar", "submissions": {"id": HUGE}}, "rules[0].submissions.id"),
+        ({"rule": "bar", "reviewers": {"x": [1, HUGE]}}, "rules[0].reviewers.x[1]"),
+        ({"rule": "bar", "reviewers": {"x": {"not": -HUGE}}}, "rules[0].reviewers.x.not"),
+        ({"rule": "bar", "reviewers": {"x": 10**5000}}, "rules[0].reviewers.x"),
+        ({"rule": [10**5000]}, "rules[0].rule"),
+        (
+            {"rule": "reviewers_per_submission", "each": "x", "groups": {"g": [HUGE]}, "at_most": 1},
+            "rules[0].groups.g[0]",
+        ),
+    ],
+)
+def test_b58_numbers_no_float_holds_are_refused_at_their_place(rule: Any, place: str) -> None:
+    """B58: they compare with nothing; comparing them ended in an OverflowError far from the rule."""
+    with pytest.raises(InvalidParamsError) as error:
+        compiled(rule, table(reviewers={"x": ["a"] * M}))
+    assert [issue.field for issue in error.value.issues] == [place]
+
+
+def test_b58_records_that_hold_such_numbers_are_named_where_a_rule_asks_for_them() -> None:
+    """Elsewhere they are nobody's business."""
+    attributes = table(reviewers={"x": ["a", HUGE, "b", "c", [float("nan"), "a"]], "y": [1] * M})
+    assert compiled({"rule": "bar", "reviewers": {"y": 1}}, attributes).barred
+    with pytest.raises(InvalidParamsError) as error:
+        compiled({"rule": "bar", "reviewers": {"x": {"at_least": 1}}}, attributes)
+    assert "x of 1 holds something" in str(error.value)
+
+
+def test_long_lists_of_unknown_values_are_told_in_short() -> None:
+    """A list pasted in by mistake makes neither a message of its own length nor a comparison of all with all."""
+    attributes = table(reviewers={"x": ["a", *["b"] * (M - 1)]})
+    many = [f"unknown {at}" for at in range(5000)]
+    with pytest.raises(InvalidParamsError) as error:
+        compiled({"rule": "bar", "reviewers": {"x": many}}, attributes)
+    assert len(str(error.value)) < 500 and "4995 more" in str(error.value)
+    (notice,) = compiled({"rule": "bar", "reviewers": {"x": ["a", *many]}}, attributes).notices
+    assert len(notice.message) < 2000 and notice.message.endswith("4980 more")

@@ -14,6 +14,7 @@ from matching.errors import InvalidParamsError
 from matching.objectives import Floors, Level, Total, parse_objective
 from matching.plan.audit import audit
 from matching.solvers.base import Status
+from matching.solvers.choose import solve
 from matching.solvers.lexicographic import StackSolver
 from matching.solvers.oracle import Clock
 from matching.solvers.pricing import PricingSolver
@@ -283,6 +284,28 @@ def test_equal_input_gives_the_equal_plan_and_row_order_the_equal_values(stack):
     assert len(other.proofs) == len(first.proofs)
     for mine, theirs in zip(first.proofs[:2], other.proofs[:2], strict=True):
         assert mine.value == pytest.approx(theirs.value, rel=1e-4)
+
+
+@pytest.mark.parametrize("name", ["total", "welfare", "maximin", "leximin", "threshold"])
+def test_any_wish_after_evenness_is_stated_and_bounded_for_the_plan_as_it_is(name):
+    """Loads are held by nothing that sums can say; a leximin there was proven by another function than its own."""
+    problem = AssignmentProblem.of(np.random.default_rng(2).random((5, 6)), demand=2, load_max=4)
+    wishes = parse_objective(["evenness", {"name": name, **({"t": 0.9} if name == "threshold" else {}), "loss": 0.1}])
+    solution = solve(problem, wishes)
+    assert audit(problem, solution, wishes).faults == ()
+    assert [proof.wish["name"] for proof in solution.proofs] == ["evenness", name]
+
+
+@pytest.mark.parametrize("seed", [4, 5, 8])
+@pytest.mark.parametrize("loss", [0.0, 0.05])
+def test_evenness_keeps_a_welfare_that_was_proven_by_a_solver_of_its_own(seed, loss):
+    """Its weights were not looked at, so evenness knew of no wish before it and spread loads at any price."""
+    problem = AssignmentProblem.of(np.random.default_rng(seed).random((8, 7)), demand=2, load_max=4)
+    stack = [{"name": "welfare", "loss": loss}, "evenness"]
+    found = solved(problem, stack)
+    best, even = solved(problem, [stack[0], "total"]), solved(problem, "evenness")
+    assert found.proofs[0].value >= (1 - loss) * best.proofs[0].value - 1e-9
+    assert found.proofs[1].value >= even.proofs[0].value
 
 
 def test_locks_and_minima_hold_in_every_stage():

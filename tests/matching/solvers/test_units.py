@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,9 @@ from scipy import sparse
 import matching
 from matching.constraints.problem import AssignmentProblem
 from matching.objectives import Wish, parse_objective
+from matching.plan.audit import audit
 from matching.scores.base import VectorScores
+from matching.solvers.choose import solve
 from matching.solvers.tradeoff import tradeoff
 from matching.solvers.units import unit_of
 
@@ -92,3 +95,50 @@ def test_the_trade_off_curve_is_the_same_in_another_unit():
     other = tradeoff(AssignmentProblem.of(SCORES * 2.0**-40, demand=2, load_max=2), first, second, points=3)
     assert [point.first.value * 2.0**-40 for point in one] == [point.first.value for point in other]
     assert [point.solution.pairs.tolist() for point in one] == [point.solution.pairs.tolist() for point in other]
+
+
+FORMS = [
+    "total", "maximin", "leximin", "welfare", "randomised", {"name": "threshold", "t": 1.25},
+    {"name": "robust", "standard_error": 0.1}, {"name": "perturbed", "beta": 0.25, "cap": 0.75},
+    ["maximin", "total", "evenness"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("unit", [2.0**-40, 2.0**-60, 2.0**25])
+@pytest.mark.parametrize("objective", FORMS, ids=str)
+def test_what_is_wrong_by_a_thousandth_is_found_out_in_any_unit(objective, unit):
+    """A slack of 1e-9 in all units let anything pass at scores of 1e-12: other values, bounds, gaps and plans."""
+    wishes = parse_objective(_in(objective, unit))
+    problem = AssignmentProblem.of(SCORES * unit, demand=2, load_max=2)
+    found = solve(problem, wishes)
+    assert audit(problem, found, wishes).clean
+    rest = found.proofs[1:]
+    for name in ("value", "bound"):
+        for factor in (0.999, 1.001):
+            number = getattr(found, name) * factor
+            gap = abs(number - (found.bound if name == "value" else found.value))
+            proofs = (replace(found.proofs[0], **{name: number, "gap": gap}), *rest) if found.proofs else ()
+            for wrong in ({name: number}, {name: number, "gap": gap}):
+                if name == "bound" and "gap" in wrong and factor > 1:
+                    continue  # a looser bound with the gap it leaves is true
+                stated = proofs if "gap" in wrong else tuple(replace(p, gap=found.gap) for p in proofs[:1]) + rest
+                assert not audit(problem, replace(found, proofs=stated, **wrong), wishes).clean, (name, factor, wrong)
+
+
+@pytest.mark.parametrize("unit", [1.0, 2.0**-40])
+@pytest.mark.parametrize("objective", ["total", "maximin", {"name": "threshold", "t": 1.25}], ids=str)
+def test_a_worse_plan_with_its_own_value_is_not_called_the_best_in_any_unit(objective, unit):
+    """Its value is true and its gap is not 0, however small both are."""
+    wishes = parse_objective(_in(objective, unit))
+    problem = AssignmentProblem.of(SCORES * unit, demand=1, load_max=1)
+    best = solve(problem, wishes)
+    worse = solve(AssignmentProblem.of(-SCORES * unit, demand=1, load_max=1), parse_objective("total"))
+    sums = problem.scores.values(worse.pairs[:, 0], worse.pairs[:, 1])
+    values = {"total": sums.sum(), "maximin": sums.min(), "threshold": np.minimum(sums, 1.25 * unit).sum()}
+    claimed = {"value": float(values[wishes[0].name]), "bound": float(values[wishes[0].name]), "gap": 0.0}
+    proofs = tuple(
+        replace(proof, **(claimed if at == 0 else {"value": float(sums.sum()), "bound": float(sums.sum()), "gap": 0.0}))
+        for at, proof in enumerate(best.proofs)
+    )
+    wrong = replace(best, pairs=worse.pairs, proofs=proofs, **claimed)
+    assert not audit(problem, wrong, wishes).clean

@@ -1,0 +1,87 @@
+"""Locks that contradict a bar, a demand or a load: each fault with its pair and the rules that have a part in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+
+from matching.constraints.rules import CompiledRules
+from matching.errors import Issue
+from matching.pairs import PairSet
+from matching.rules.values import Rule
+from matching.types import IntArray, PairArray
+
+__all__ = ["lock_faults"]
+
+REQUEST = "params"  # source of rules that came with the run
+
+
+def lock_faults(
+    held: PairArray,
+    barred: PairSet,
+    limits: tuple[IntArray, IntArray],
+    ids: tuple[Sequence[str], Sequence[str]],
+    evidence: Callable[[int, int], Iterable[str]],
+    made: CompiledRules | None = None,
+) -> list[Issue]:
+    """What keeps locked pairs from standing in any plan.
+
+    Parameters
+    ----------
+    held : ndarray of shape (n, 2), int64
+        All locked pairs, each once.
+    barred : PairSet
+        Conflicts, those of rules among them.
+    limits : demand and load_max
+        int64, of shape (n_submissions,) and (n_reviewers,).
+    ids : of the submissions and of the reviewers
+    evidence : callable
+        Why a pair is in conflict, apart from rules.
+    made : CompiledRules, optional
+
+    Returns
+    -------
+    list of Issue
+        ``locked-conflict`` with the value ``[submission, reviewer]``, ``too-many-locks`` with the id. Where a rule is
+        to blame, its source and place are the issue's: one that came with the run before the venue's, one that locks
+        before one that bars.
+    """
+    lockers = {} if made is None else made.locked_by
+    issues = []
+    for row, col in held[barred.contains(held[:, 0], held[:, 1])].tolist():
+        locking = [rule for rule, pairs in lockers.values() if (pairs == (row, col)).all(axis=1).any()]
+        bars = (
+            []
+            if made is None
+            else [(made.rules[reason.rule], reason.evidence) for reason in made.bars.reasons(row, col)]
+        )
+        why = [*evidence(row, col), *(f"rule {rule.name}: {words}" for rule, words in bars)]
+        said = f"locked by {_names(locking)}" if locking else "locked"
+        words = f"{ids[0][row]} and {ids[1][col]} are {said} and in conflict ({'; '.join(dict.fromkeys(why))}); "
+        source, place = _blamed([*locking, *(rule for rule, _ in bars)])
+        value = [ids[0][row], ids[1][col]]
+        issues.append(
+            Issue(words + "a conflict is never lifted by a lock", "locked-conflict", place, None, value, source)
+        )
+    for axis, (limit, name, key) in enumerate(zip(limits, ("demand", "load_max"), ("submissions", "reviewers"))):
+        count = np.bincount(held[:, axis], minlength=limit.size)
+        for at in np.flatnonzero(count > limit).tolist():
+            locking = [rule for rule, pairs in lockers.values() if (pairs[:, axis] == at).any()]
+            by = f" ({_names(locking)})" if locking else ""
+            words = f"{ids[axis][at]} holds {count[at]} locked reviews{by}, its {name} is {limit[at]}"
+            source, place = _blamed(locking)
+            field = name if place is None else f"{place}.{key}"
+            issues.append(Issue(words, "too-many-locks", field, None, ids[axis][at], source))
+    return issues
+
+
+def _names(rules: Sequence[Rule]) -> str:
+    return " and ".join(f"rule {rule.name}" for rule in rules)
+
+
+def _blamed(rules: Sequence[Rule]) -> tuple[str, str | None]:
+    """Source and place of the rule to blame; the locks themselves where there is none."""
+    for rule in (*(rule for rule in rules if rule.source == REQUEST), *rules):
+        return rule.source, rule.place
+    return "locks", None
