@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from matching.resources import Resources as Resources
     from matching.scores.base import VectorScores as VectorScores
     from matching.solvers.base import Solution as Solution
+    from matching.solvers.start import Start as Start
     from matching.watched import recommend_within as recommend_within
 
 _HOMES = {
@@ -45,6 +46,7 @@ _HOMES = {
     "Resources": "matching.resources",
     "Reviewer": "matching.profiles.reviewer",
     "Solution": "matching.solvers.base",
+    "Start": "matching.solvers.start",
     "Submission": "matching.profiles.submission",
     "VectorScores": "matching.scores.base",
     "Venue": "matching.profiles.venue",

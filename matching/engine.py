@@ -40,6 +40,7 @@ from matching.pairs import PairSet
 from matching.params import Params
 from matching.plan.alternates import rank_alternates
 from matching.plan.audit import AuditReport, require_clean
+from matching.plan.moves import changes_notice, checked_start, moves_of, start_hash, start_of
 from matching.plan.plan import Alternate, Assignment, AssignmentPlan, Certificate, plain
 from matching.plan.record import proofs_of, shortfalls_of, wish_in_words
 from matching.plan.report import report_of
@@ -56,6 +57,7 @@ from matching.solvers.base import Progress, ProgressCallback, Solution, Status
 from matching.solvers.choose import solve
 from matching.solvers.oracle import Clock
 from matching.solvers.pricing import without_plan
+from matching.solvers.start import START, Start
 from matching.solvers.tradeoff import TradeoffPoint
 from matching.solvers.tradeoff import tradeoff as trade
 from matching.types import IntArray
@@ -95,6 +97,7 @@ def assign(
     unwanted: ArrayLike | None = None,
     rng: int | np.random.Generator = 0,
     time_limit: float | None = None,
+    start: Solution | Start | None = None,
 ) -> Solution:
     """The best assignment for a score matrix, proven and audited.
 
@@ -129,6 +132,12 @@ def assign(
         Seed of every choice among equals; equal input and seed give the equal plan.
     time_limit : float, optional
         Seconds, checked between steps.
+    start : Solution or Start, optional
+        An earlier plan to begin from, in the rows and columns of now (`matching.Start.by_id` carries one over). The
+        result is as good as without it and its proof is new, whatever the start holds: barred pairs and prices that
+        fit nothing only cost time. For "total" without rules a small change is found in a fraction of the time, and
+        of the full plans that tie the one that keeps most pairs is chosen. Everything else is solved as without it.
+        ``.meta["start"]`` says whether it was used or why not, its hash, and how many pairs were kept.
 
     Returns
     -------
@@ -168,7 +177,8 @@ def assign(
         unwanted=unwanted,
     )  # fmt: skip
     problem = _ruled(problem, rules, submission_attributes, reviewer_attributes)
-    return _solve(problem, wishes_of_shape(wishes, problem.shape), params, None)[0]
+    begun = None if start is None else Start.of(start, problem.shape)
+    return _solve(problem, wishes_of_shape(wishes, problem.shape), params, None, begun)[0]
 
 
 def tradeoff(
@@ -291,6 +301,7 @@ def recommend(
     progress: ProgressCallback | None = None,
     resources: Resources | None = None,
     explain: Callable[[Reasoner], None] | None = None,
+    start: AssignmentPlan | None = None,
 ) -> AssignmentPlan:
     """From profiles and texts to an audited plan with reasons.
 
@@ -310,6 +321,12 @@ def recommend(
         Called at the end with what explains the pairs of the plan, by the affinities of this very run: nothing has to
         be scored again. Whoever keeps it keeps all vectors and affinities. Not called where the time limit came before
         there were any.
+    start : AssignmentPlan, optional
+        An earlier plan to begin from, of this venue before people left, submissions came or bids changed; ids tell who
+        is who. The new plan is as good as one made without it, and its proof is new. For "total" without rules it is
+        found faster, and of the full plans that tie the one that keeps most pairs is chosen; otherwise the start only
+        serves for comparison, and a notice says so. ``report["changes"]`` counts what was kept, moved, added and
+        removed; the start's hash stands in the provenance.
 
     Returns
     -------
@@ -330,7 +347,7 @@ def recommend(
     SolverError, AuditError
         See `assign`.
     """
-    params = _checked(venue, params)
+    params, start = _checked(venue, params), checked_start(start)
     tell = progress or (lambda report: None)
     begin = perf_counter()
     tell(Progress("scores", 0.0))
@@ -357,7 +374,9 @@ def recommend(
     if in_time:
         rest = left()  # the limit is one for the whole run; a solver that has none left still says so in its own way
         hurried = replace(params, time_limit=None if rest is None else max(rest, LEAST_SECONDS))
-        solution, audit = _solve(problem, wishes_by_id(params.wishes, resolved), hurried, progress)
+        names = _names(resolved, conflicts)
+        begun = None if start is None else start_of(start, names.submissions, names.reviewers)
+        solution, audit = _solve(problem, wishes_by_id(params.wishes, resolved), hurried, progress, begun)
     else:
         solution = without_plan(problem, Clock(None), 0.0)
         audit = require_clean(problem, solution)
@@ -368,6 +387,8 @@ def recommend(
         notices = [*resolved.notices, *conflicts.notices, _limit_notice(params)]
     plan = _plan(resolved, conflicts, affinity, problem, solution, audit, params, notices, _resolves(params, left()))
     has_text = any(signal["name"] == "text" and signal["weight"] > 0 for signal in affinity.summary())
+    if start is not None:
+        plan = _compared(plan, start, resolved, solution)
     provenance = {**plan.provenance, "text": dict(scorer.describe()) if has_text else None}
     seconds = {"scores": scored - begin, **solution.stages, "whole": perf_counter() - begin}
     log.info("plan made: %s, %d pairs, gap %g", solution.status, len(solution.pairs), solution.gap)
@@ -376,6 +397,26 @@ def recommend(
     if explain is not None and in_time:
         explain(Reasoner(resolved, conflicts, affinity, problem, plan))
     return plan
+
+
+def _compared(
+    plan: AssignmentPlan, start: AssignmentPlan, resolved: ResolvedVenue, solution: Solution
+) -> AssignmentPlan:
+    """The plan with what it keeps of the one it was started from."""
+    changes = moves_of(
+        start,
+        [(pair.submission, pair.reviewer) for pair in plan.assignments],
+        [submission.id for submission in resolved.submissions],
+        [reviewer.id for reviewer in resolved.reviewers],
+    )
+    facts = solution.meta.get(START, {})
+    used, reason = bool(facts.get("used")), facts.get("reason") or "the time limit came before it was looked at"
+    return replace(
+        plan,
+        report={**plan.report, "changes": changes},
+        notices=(*plan.notices, changes_notice(changes, used, reason)),
+        provenance={**plan.provenance, "start": {"hash": start_hash(start), "used": used}},
+    )
 
 
 def unsolved(venue: Venue, params: Params | None, why: Notice) -> AssignmentPlan:
@@ -635,12 +676,16 @@ class _Blank(ScoreOperator):
 
 
 def _solve(
-    problem: AssignmentProblem, wishes: Sequence[Wish], params: Params, progress: ProgressCallback | None
+    problem: AssignmentProblem,
+    wishes: Sequence[Wish],
+    params: Params,
+    progress: ProgressCallback | None,
+    start: Start | None = None,
 ) -> tuple[Solution, AuditReport]:
     """The solve stage both doors share: solver, then audit; nothing unaudited leaves it."""
     solution = solve(
         problem, wishes, candidates=params.candidates, rng=params.rng, time_limit=params.time_limit,
-        progress=_scaled(progress, SCORES_SHARE, 0.9),
+        progress=_scaled(progress, SCORES_SHARE, 0.9), start=start,
     )  # fmt: skip
     if progress is not None:
         progress(Progress("audit", 0.92, solution.value, solution.bound, solution.gap))

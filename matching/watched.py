@@ -57,6 +57,7 @@ def recommend_within(
     resources: Resources | None = None,
     grace: float = GRACE,
     engine: Any = None,
+    start: AssignmentPlan | None = None,
 ) -> AssignmentPlan:
     """`matching.recommend` in a process of its own, which is killed if it outlives its time limit.
 
@@ -75,6 +76,8 @@ def recommend_within(
         gets `FINISHING` seconds to audit and hand it over. Not negative.
     engine : object, optional
         Has a `recommend` and can be pickled; None for `matching.engine`.
+    start : AssignmentPlan, optional
+        As for `recommend`.
 
     Returns
     -------
@@ -89,7 +92,8 @@ def recommend_within(
     MatchingError
         As `recommend`.
     """
-    request = (venue, params, resources, progress is not None, engine)
+    further = {} if start is None else {"start": start}
+    request = (venue, params, resources, progress is not None, engine, further)
     with _child(_packed(request)) as messages:
         started, limit = False, params.time_limit
         until = time.monotonic() + STARTING
@@ -169,7 +173,7 @@ def serve() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints must not get among the answers
     try:
-        venue, params, resources, wants_progress, engine = pickle.load(source)
+        venue, params, resources, wants_progress, engine, further = pickle.load(source)
         threading.Thread(target=_leave_with, args=(source,), daemon=True).start()
         if engine is None:
             import matching.engine as engine
@@ -179,7 +183,7 @@ def serve() -> None:
             if wants_progress or report.phase in FOUND:
                 _send(answers, ("progress", report))
 
-        message: Message = ("plan", engine.recommend(venue, params, progress=tell, resources=resources))
+        message: Message = ("plan", engine.recommend(venue, params, progress=tell, resources=resources, **further))
     except BrokenPipeError:
         return
     except BaseException as error:

@@ -166,6 +166,12 @@ def demo(seed: int, only: tuple[str, ...], scorer: str | None, model: Path | Non
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write what a randomised plan was drawn from as CSV.",
 )
+@click.option(
+    "--start",
+    "start_file",
+    type=READABLE,
+    help="Plan as JSON to begin from: as good a plan, few pairs moved, found faster.",
+)
 @click.option("--alternates", type=click.IntRange(0), help="Alternates listed per submission.")
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of ties.")
 @click.option("--time-limit", type=float, metavar="SECONDS", help="Stop after this long, with the best plan so far.")
@@ -188,6 +194,7 @@ def plan(
     objective: tuple[str, ...],
     rules_file: Path | None,
     probabilities: Path | None,
+    start_file: Path | None,
     alternates: int | None,
     seed: int | None,
     model: Path | None,
@@ -204,7 +211,7 @@ def plan(
     """
     with _faults_told():
         from matching.formats.folder import read_folder
-        from service.commands.plan import objective_of, rules_of
+        from service.commands.plan import objective_of, rules_of, start_of
 
         named = {"rng": seed, "n_alternates": alternates, **options}
         if objective:
@@ -214,9 +221,10 @@ def plan(
         params = _params(params_file, weight, named)
         targets = {"--out": out, "--csv": csv_file, "--probabilities": probabilities}
         _check_targets(targets)
+        begun = {} if start_file is None else {"start": start_of(start_file)}
         venue, notices = read_folder(folder)
         with _bar(hidden=quiet) as report:
-            found = _recommend(params)(venue, params, progress=report, resources=_resources(model, cache))
+            found = _recommend(params)(venue, params, progress=report, resources=_resources(model, cache), **begun)
         _write_plan(found, venue, out, csv_file, probabilities, spreadsheet)
         if not quiet:
             _print_summary(_Console(), found, (*notices, *found.notices))

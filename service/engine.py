@@ -30,8 +30,12 @@ class Engine(Protocol):
         progress: Callable[[Progress], None] | None = None,
         resources: Resources | None = None,
         explain: Callable[[Reasoner], None] | None = None,
+        start: AssignmentPlan | None = None,
     ) -> AssignmentPlan:
-        """The audited plan. Whatever `progress` raises passes through; `explain` gets what explains its pairs."""
+        """The audited plan. Whatever `progress` raises passes through; `explain` gets what explains its pairs.
+
+        `start` is the plan to begin from, None for none.
+        """
         ...
 
     def reasoner(

@@ -16,6 +16,7 @@ import structlog
 
 from matching.errors import MatchingError
 from matching.params import Params
+from matching.plan.plan import AssignmentPlan
 from matching.resources import Resources
 from service import logs
 from service.config import Settings, resource_settings
@@ -31,7 +32,7 @@ from service.translate import plan_from_rows, problem_of, venue_from_snapshot
 if TYPE_CHECKING:  # it loads scikit-learn along
     from matching.explain.explanation import Reasoner
 
-__all__ = ["MOST_PAIRS", "answer_questions", "forget", "keep", "tell_all"]
+__all__ = ["MOST_PAIRS", "answer_questions", "forget", "keep", "load_plan", "tell_all"]
 
 log = structlog.get_logger(__name__)
 
@@ -43,6 +44,15 @@ DOCUMENTS = ("certificate", "unfilled", "provenance")
 _LOCK = threading.Lock()
 _KEPT: dict[tuple[str, str], Reasoner] = {}
 """(database, plan) -> what explains it; one at most, of the last plan this process made or was asked about."""
+
+
+def load_plan(store: Store, plan_id: str) -> AssignmentPlan:
+    """A stored plan, as far as explaining it or beginning another one from it needs it. Raises NotFoundError."""
+    with store.read() as connection:
+        row = find_plan(connection, plan_id)
+        pairs = page_of_results(connection, assignments, row.key, None, None, -1, None)
+        documents = {name: json.loads(load_document(connection, row.key, name) or "{}") for name in DOCUMENTS}
+    return plan_from_rows(row, pairs, documents)
 
 
 def forget() -> None:
@@ -135,11 +145,8 @@ def _reasoner(store: Store, plan_id: str, engine: Engine | None, snapshot: dict[
     """What explains a plan, from the venue that was stored with it; `snapshot` is filled along the way."""
     with store.read() as connection:
         row = find_plan(connection, plan_id)
-        pairs = page_of_results(connection, assignments, row.key, None, None, -1, None)
-        documents = {name: json.loads(load_document(connection, row.key, name) or "{}") for name in DOCUMENTS}
         snapshot.update(load_snapshot(connection, row.venue_hash))
-    params = Params.from_mapping(json.loads(row.params))
-    plan = plan_from_rows(row, pairs, documents)
+    plan, params = load_plan(store, plan_id), Params.from_mapping(json.loads(row.params))
     resources = Resources(**resource_settings())
     return engine_or_default(engine).reasoner(venue_from_snapshot(snapshot), params, plan, resources=resources)
 

@@ -58,7 +58,9 @@ NO_NAMES = "[[],[],null]"  # most reviewers of some venues; spares parsing it
 STOPPING = frozenset({"too-few-eligible", "too-little-load", "load-min-too-high"})
 """Codes of notices with which no full plan exists."""
 
-REMARKS = frozenset({"role-left-out", "merged-accounts", "load-max-cut", "load-min-cut", "unused-signal"})
+REMARKS = frozenset({
+    "role-left-out", "merged-accounts", "load-max-cut", "load-min-cut", "unused-signal", "started-from-plan",
+})  # fmt: skip
 """Codes of notices about what was done as it was asked for."""
 
 ROWS = re.compile(r"(?<=['\"]) \(row -?\d+\)|(?<=twice), at rows -?\d+ and -?\d+(?=;)")
@@ -276,4 +278,6 @@ def _totals(report: Mapping[str, Any], n_assignments: int, unfilled: Mapping[str
     """The short part of a report that a list of plans shows."""
     totals = report.get("totals", report)
     short = {name: value for name, value in totals.items() if not isinstance(value, (dict, list))}
+    if (changes := report.get("changes")) is not None:
+        short["changes"] = {name: count for name, count in changes.items() if not isinstance(count, list)}
     return {**short, "assignments": n_assignments, "unfilled": sum(unfilled.values())}

@@ -171,6 +171,8 @@ def _run(store: Store, plan_id: str, engine: Engine | None, time_limit: float | 
             with store.read() as connection:
                 row = find_plan(connection, plan_id)
                 snapshot = load_snapshot(connection, row.venue_hash)
+            # checked when the plan was asked for; a plan that has ended keeps its pairs
+            begun = {} if row.start is None else {"start": evidence.load_plan(store, row.start)}
             report.raise_if_cancelled()
             asked = params = Params.from_mapping(json.loads(row.params))
             if time_limit is not None and (params.time_limit is None or params.time_limit > time_limit):
@@ -178,11 +180,14 @@ def _run(store: Store, plan_id: str, engine: Engine | None, time_limit: float | 
             # of this process: what lies where is for the operator of the worker's machine to say
             resources = Resources(**resource_settings())
             plan = engine_or_default(engine).recommend(
-                venue_from_snapshot(snapshot), params, progress=report, resources=resources, explain=reasoners.append
-            )
+                venue_from_snapshot(snapshot), params, progress=report, resources=resources, explain=reasoners.append,
+                **begun,
+            )  # fmt: skip
             report.raise_if_cancelled()
         # what was asked for, as the plan's own row has it; the server's limit stands beside it
         origin = {**plan.provenance, "params": asked.to_dict(), "server_time_limit": time_limit}
+        if row.start is not None:
+            origin["start"] = {**origin.get("start", {}), "plan": row.start}
         state, result = STATE_OF_STATUS[plan.status], plan_to_rows(replace(plan, provenance=origin))
         if state == "timed_out":
             problem = _limit_problem(params.time_limit)

@@ -16,6 +16,7 @@ from matching.solvers.perturbed import PerturbedSolver
 from matching.solvers.pricing import PricingSolver
 from matching.solvers.randomised import RandomisedSolver
 from matching.solvers.robust import RobustSolver
+from matching.solvers.start import START, Start, changes_of
 from matching.solvers.units import in_unit, in_words, restored, unit_of
 
 __all__ = ["solve"]
@@ -29,6 +30,7 @@ def solve(
     rng: int = 0,
     time_limit: float | None = None,
     progress: ProgressCallback | None = None,
+    start: Start | None = None,
 ) -> Solution:
     """The best plan for a stack of wishes, each within the allowed loss of those before it.
 
@@ -40,6 +42,10 @@ def solve(
         First candidates per submission and per reviewer. Changes the time, not the value.
     rng, time_limit, progress
         As for every Solver.
+    start : Start or None
+        An earlier plan of the problem's shape. The total without rules begins from it, and of the plans that tie keeps
+        most of it; everything else is solved as without it. `meta` says under "start" whether and why, and how many
+        pairs the two plans share.
 
     Raises
     ------
@@ -48,10 +54,25 @@ def solve(
     """
     unit = unit_of(problem, wishes)
     if unit == 1.0:
-        return _as_asked(_chosen(problem, wishes, candidates, rng, time_limit, progress), wishes)
-    theirs = in_unit(problem, wishes, unit)
-    found = _chosen(*theirs, candidates, rng, time_limit, in_words(progress, unit))
-    return restored(found, wishes, unit)
+        found = _as_asked(_chosen(problem, wishes, candidates, rng, time_limit, progress, start), wishes)
+    else:
+        theirs, begun = in_unit(problem, wishes, unit), None if start is None else start.times(1.0 / unit)
+        found = restored(_chosen(*theirs, candidates, rng, time_limit, in_words(progress, unit), begun), wishes, unit)
+    return found if start is None else _told(found, problem, start)
+
+
+def _told(solution: Solution, problem: AssignmentProblem, start: Start) -> Solution:
+    """The solution with what became of its start."""
+    changes = changes_of(start, solution.pairs, problem.shape)
+    reason = "only the total without rules is solved from an earlier plan"
+    facts = {
+        **solution.meta.get(START, {"used": False, "reason": reason}),
+        "hash": start.digest(),
+        "kept": changes.kept,
+        "added": len(changes.added),
+        "removed": len(changes.removed),
+    }
+    return replace(solution, meta={**solution.meta, START: facts})
 
 
 def _as_asked(solution: Solution, wishes: Sequence[Wish]) -> Solution:
@@ -75,6 +96,7 @@ def _chosen(
     rng: int,
     time_limit: float | None,
     progress: ProgressCallback | None,
+    start: Start | None,
 ) -> Solution:
     first, options = wishes[0].name, wishes[0].options
     if len(wishes) > 1 or first in ("maximin", "leximin", "threshold", "evenness"):
@@ -99,4 +121,4 @@ def _chosen(
         return EnvySolver(candidates).solve(problem, rng=rng, time_limit=time_limit, progress=progress)
     if problem.rules:
         return RuleSolver(candidates).solve(problem, rng=rng, time_limit=time_limit, progress=progress)
-    return PricingSolver(candidates).solve(problem, rng=rng, time_limit=time_limit, progress=progress)
+    return PricingSolver(candidates).solve(problem, rng=rng, time_limit=time_limit, progress=progress, start=start)

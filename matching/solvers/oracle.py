@@ -30,7 +30,7 @@ from matching.solvers.flow import Flow, Scale, Segments, transport
 from matching.solvers.prices import Prices, Residual
 from matching.types import FloatArray, IntArray, PairArray
 
-__all__ = ["ROUNDING", "Capacity", "Clock", "Extreme", "Oracle", "State", "open_prices", "slack_of"]
+__all__ = ["ROUNDING", "Capacity", "Clock", "Extreme", "Oracle", "Over", "State", "open_prices", "slack_of"]
 
 DENSE_PAIRS = 400_000  # up to here every pair is active from the start; the flow itself takes a fraction of a second
 DROP_FROM = 12  # old pairs kept a line when the next flow is laid out; those far below their prices only cost time
@@ -42,6 +42,9 @@ ROUNDING = 1e-9  # relative rounding of sums over a plan; gaps below it are 0
 
 Capacity = Callable[[IntArray, IntArray], FloatArray]
 """(rows, cols) -> most each of these pairs may carry, float64 in [0, 1]."""
+
+Over = tuple[PairArray, FloatArray]
+"""Pairs above their prices and by how much."""
 
 
 def slack_of(value: float) -> float:
@@ -304,7 +307,7 @@ class Oracle:
             with clock.stage("flow"):
                 if self.drop and flow is not None and rounds <= LAST_DROP:
                     _drop(state, flow, u, w)
-                flow = _flow(state)
+                flow = self.flowing()
             tell("prices", rounds, value)
             with clock.stage("prices"):
                 self.prices = _prices(state, flow, self.prices)
@@ -313,7 +316,7 @@ class Oracle:
                 u, w = _refined(state, flow, self.prices)
             tell("sweep", rounds, value)
             with clock.stage("sweeps"):
-                added, over = _price_in(state, u, w)
+                added, over = self.pricing_in(u, w)
                 proven = added == 0
                 if proven:
                     bound = _bound(state, flow, u, w, over)
@@ -325,6 +328,14 @@ class Oracle:
                 bound = _bound(state, flow, u, w, _over(state, u, w))
         self.flow, self.raw_prices = flow, (u, w)
         return self.extreme(flow, bound, u, w, proven, rounds)
+
+    def flowing(self) -> Flow:
+        """The best flow on the active pairs."""
+        return _flow(self.state)
+
+    def pricing_in(self, u: FloatArray, w: FloatArray) -> tuple[int, Over]:
+        """Add pairs above these prices: how many, 0 only where none is left out, and those found with their excess."""
+        return _price_in(self.state, u, w)
 
     def corner(self, weights: FloatArray) -> tuple[NDArray[np.int64], FloatArray]:
         """The best flow for these weights on the active pairs alone: one flow, no prices and no proof.
@@ -429,10 +440,6 @@ def _reduce(problem: AssignmentProblem, units: int, capacity: Capacity | None) -
         low,
         high,
     )
-
-
-Over = tuple[PairArray, FloatArray]
-"""Pairs above their prices and by how much."""
 
 
 def _price_in(state: State, u: FloatArray, w: FloatArray) -> tuple[int, Over]:

@@ -11,6 +11,8 @@ from matching.constraints.problem import AssignmentProblem
 from matching.solvers.base import Progress, ProgressCallback, Solution, Status, frozen
 from matching.solvers.flow import Flow
 from matching.solvers.oracle import DENSE_PAIRS, Clock, Extreme, Oracle, slack_of
+from matching.solvers.repair import RepairOracle, closest
+from matching.solvers.start import START, Start
 from matching.solvers.ties import even_out, unwanted_among
 
 __all__ = ["PricingSolver", "plan_from", "without_plan"]
@@ -38,8 +40,15 @@ class PricingSolver:
         rng: int = 0,
         time_limit: float | None = None,
         progress: ProgressCallback | None = None,
+        start: Start | None = None,
     ) -> Solution:
         """The best plan of all, or the fullest where no full plan exists; see Solution.
+
+        Parameters
+        ----------
+        start : Start or None
+            An earlier plan to begin from. Of the plans that tie, the one that keeps most of it is chosen; nothing else
+            about the answer depends on it.
 
         Raises
         ------
@@ -49,9 +58,15 @@ class PricingSolver:
         clock = Clock(time_limit)
         report = progress or (lambda entry: None)
         report(Progress("candidates", 0.0))
-        oracle = Oracle(
-            problem, candidates=self.candidates, dense_pairs=self.dense_pairs, rng=rng, clock=clock, drop=True
-        )
+        oracle: Oracle
+        if start is None:
+            oracle = Oracle(
+                problem, candidates=self.candidates, dense_pairs=self.dense_pairs, rng=rng, clock=clock, drop=True
+            )
+        else:
+            oracle = RepairOracle(
+                problem, start, candidates=self.candidates, dense_pairs=self.dense_pairs, rng=rng, clock=clock
+            )
         build_seconds = clock.seconds
 
         def tell(phase: str, rounds: int, value: float | None) -> None:
@@ -64,7 +79,7 @@ class PricingSolver:
         if best.proven:
             with clock.stage("ties"):
                 report(Progress("ties", 0.92, best.value, best.bound))
-                best = evenest(oracle, best, rng)
+                best = closest(oracle, best, rng) if isinstance(oracle, RepairOracle) else evenest(oracle, best, rng)
         solution = plan_from(problem, best, clock, build_seconds, _meta(oracle))
         report(Progress("sweep", 1.0, solution.value, solution.bound, solution.gap))
         return solution
@@ -151,9 +166,12 @@ def _fraction(rounds: int, within: float) -> float:
 
 
 def _meta(oracle: Oracle) -> dict[str, object]:
-    return {
+    meta: dict[str, object] = {
         "solver": "flow+pricing",
         "ortools": version("ortools"),
         "resolution": 1.0 / oracle.state.scale.factor,
         "active_pairs": int(oracle.state.rows.size),
     }
+    if isinstance(oracle, RepairOracle):
+        meta[START] = {"used": not oracle.refused, "reason": oracle.refused}
+    return meta

@@ -16,7 +16,7 @@ from matching.solvers.flow import Detours, Segments, transport
 from matching.solvers.prices import Prices
 from matching.types import FloatArray, IntArray
 
-__all__ = ["UNWANTED", "detours_of", "even_out", "unwanted_among"]
+__all__ = ["HASH_LEVELS", "UNWANTED", "detours_of", "each_unit", "even_out", "hash_of", "unwanted_among"]
 
 HASH_LEVELS = 1 << 10  # distinct tie-breaking costs of a pair; small, since the evenness cost must outweigh their sum
 
@@ -94,7 +94,7 @@ def even_out(
     if 8 * step * most_load * (total + 1) > limit:
         return None
     # One arc for each review a person may carry, each dearer than the one before: sum of squared loads.
-    reviewer, nth = _each(most)
+    reviewer, nth = each_unit(most)
     cost = (2 * (nth + (held + fixed_load)[reviewer]) + 1) * step
     detours, dearest = None, 2 * step * most_load
     if unwanted is not None and unwanted[pairs].any():
@@ -113,7 +113,7 @@ def even_out(
         problem.shape,
         rows[pairs],
         cols[pairs],
-        _hash(rows[pairs], cols[pairs], rng),
+        hash_of(rows[pairs], cols[pairs], rng),
         supply,
         Segments(reviewer, np.ones(reviewer.size, dtype=np.int64), cost),
         2 * must,
@@ -127,7 +127,7 @@ def even_out(
     return chosen
 
 
-def _each(count: IntArray) -> tuple[IntArray, IntArray]:
+def each_unit(count: IntArray) -> tuple[IntArray, IntArray]:
     """Line and running number of every unit: count [2, 0, 1] gives lines [0, 0, 2] and numbers [0, 1, 0]."""
     line = np.repeat(np.arange(count.size, dtype=np.int64), count)
     return line, np.arange(line.size, dtype=np.int64) - np.repeat(np.cumsum(count) - count, count)
@@ -138,12 +138,12 @@ def detours_of(cols: IntArray, unwanted: NDArray[np.bool_], before: IntArray, st
     people, place = np.unique(cols[unwanted], return_inverse=True)
     node = np.full(cols.size, -1, dtype=np.int64)
     node[unwanted] = place
-    at, nth = _each(np.bincount(place, minlength=people.size).astype(np.int64))
+    at, nth = each_unit(np.bincount(place, minlength=people.size).astype(np.int64))
     cost = (2 * (nth + before[people][at]) + 1) * step
     return Detours(node, Segments(at, np.ones(at.size, dtype=np.int64), cost), people.astype(np.int64))
 
 
-def _hash(rows: IntArray, cols: IntArray, seed: int) -> IntArray:
+def hash_of(rows: IntArray, cols: IntArray, seed: int) -> IntArray:
     """A number in [0, HASH_LEVELS) for each pair, the same on every machine (SplitMix64, Steele et al. 2014)."""
     state = rows.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + cols.astype(np.uint64)
     state += np.uint64(seed * 0xD1342543DE82EF95 % 2**64)

@@ -9,10 +9,11 @@ from typing import Any
 from matching.errors import InvalidFileError, InvalidParamsError, Issue
 from matching.formats.faults import Faults
 from matching.formats.json_text import parse_json
+from matching.formats.plans import read_plan_json
 from matching.plan.plan import AssignmentPlan
 from matching.rules import parse_rules
 
-__all__ = ["objective_of", "reached", "rules_of", "slack"]
+__all__ = ["objective_of", "reached", "rules_of", "slack", "start_of"]
 
 MISSED_SHOWN = 12  # places where rules are missed that a summary names
 LEVELS_SHOWN = 12  # objectives and levels of them; the plan file has them all
@@ -57,6 +58,17 @@ def rules_of(path: Path) -> Any:
         raise InvalidFileError(issues=[Issue("must be a list of rules", "wrong-type", "rules", source=path.name)])
     parse_rules(value, source=path.name, error=InvalidFileError)
     return value
+
+
+def start_of(path: Path) -> AssignmentPlan:
+    """The plan to begin from, as `revmatch plan --out` writes it.
+
+    Raises
+    ------
+    InvalidFileError
+        No plan, each fault with its place.
+    """
+    return read_plan_json(path.read_bytes(), name=path.name)
 
 
 def reached(found: AssignmentPlan) -> list[str]:

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Row
 from matching.errors import InputError, InvalidParamsError, InvalidVenueError, Issue
 from matching.params import DEFAULT_WEIGHTS, Params
 from service.engine import engine_or_default
-from service.errors import NotReadyError, StateConflictError
+from service.errors import NotFoundError, NotReadyError, StateConflictError
 from service.handlers.common import Page, Record, page_of, page_start, timestamp
 from service.handlers.idempotency import Claim, bind_plan
 from service.handlers.precheck import check_asked, check_names, missing_sides
@@ -29,6 +29,7 @@ __all__ = ["COUNTS", "cancel_plan", "create_plan", "get_plan", "list_plans", "re
 
 log = structlog.get_logger(__name__)
 
+STATES_WITH_PAIRS = ("succeeded", "infeasible")
 HANDOVER_SECONDS = 60.0  # between the row of a plan and its being taken over by `jobs`
 
 COUNTS = (
@@ -95,6 +96,7 @@ def create_plan(
     locks: Sequence[Mapping[str, Any]] = (),
     dry_run: bool = False,
     claim: Claim | None = None,
+    start: str | None = None,
 ) -> Record:
     """Queue a plan over the venue as it is now.
 
@@ -106,6 +108,8 @@ def create_plan(
         submission, reviewer: pairs this plan keeps besides the venue's own locks.
     claim : Claim or None
         The Idempotency-Key of the request; it and the plan are stored together.
+    start : str or None
+        Id of a plan of this venue that has ended with pairs; the new one begins from it.
 
     Returns
     -------
@@ -117,7 +121,8 @@ def create_plan(
     NotFoundError
     InvalidParamsError
         ``invalid-params``: an option out of range, an unknown scorer, load_min above load_max, a weight of a
-        signal the venue does not have, or a rule about attributes and ids it does not have.
+        signal the venue does not have, a rule about attributes and ids it does not have, or a start that is no plan of
+        this venue or has no pairs to begin from.
     InvalidVenueError
         ``invalid-venue``: locks that name nobody, contradict a declared conflict, or exceed a demand or a load.
     NotReadyError
@@ -136,6 +141,8 @@ def create_plan(
             raise InvalidVenueError(issues=upload.issues)
         check_asked(connection, row, wanted, locks, upload)
         check_names(connection, venue_key, wanted, locks, upload)
+        if start is not None:
+            _check_start(connection, row, start)
         snapshot = take_snapshot(connection, venue_key, records.ids_of_pairs(connection, upload.rows))
     plan_id = uuid.uuid4().hex
 
@@ -147,7 +154,7 @@ def create_plan(
             connection,
             {
                 "id": plan_id, "venue_key": venue_key, "venue_hash": snapshot.hash, "params": dumps(wanted.to_dict()),
-                "lease_until": time.time() + HANDOVER_SECONDS,
+                "lease_until": time.time() + HANDOVER_SECONDS, "start": start,
             },
         )  # fmt: skip
         if claim is not None:
@@ -219,6 +226,7 @@ def show_plan(row: Row[Any]) -> Record:
         "ended_at": timestamp(row.ended_at),
         "heartbeat_at": timestamp(row.heartbeat_at),
         "params": parsed(row.params),
+        "start": row.start,
         "status": row.status,
         "summary": parsed(row.summary),
         "problem": parsed(row.problem),
@@ -227,6 +235,22 @@ def show_plan(row: Row[Any]) -> Record:
         "versions": parsed(row.versions),
         "etag": str(row.version),
     }
+
+
+def _check_start(connection: Connection, venue: Row[Any], start: str) -> None:
+    """A plan begins from one of its own venue that has pairs."""
+    try:
+        row = plans.find_plan(connection, start)
+    except NotFoundError:
+        row = None
+    if row is None or row.venue_key != venue.key:
+        issue = Issue(f"the venue has no plan {start!r}", "unknown-plan", "start", value=start, source="params")
+    elif row.state not in STATES_WITH_PAIRS:
+        reason = f"the plan is {row.state}; a start must be {' or '.join(STATES_WITH_PAIRS)}"
+        issue = Issue(reason, "plan-without-pairs", "start", value=start, source="params")
+    else:
+        return
+    raise InvalidParamsError(issues=[issue])
 
 
 def _check_signals(connection: Connection, venue_key: int, params: Params) -> None:

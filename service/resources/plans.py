@@ -83,9 +83,9 @@ class Plans(MethodView):
     )
     def post(self, venue: str, body: dict[str, Any], query: dict[str, Any]) -> Response:
         """Start a plan over the venue as it is now. Watch it at Location."""
-        params = {name: value for name, value in body.items() if name != "locks"}
-        dry_run = query.get("dry_run", False)
-        plan = handlers.create_plan(services(), venue, params, body.get("locks", ()), dry_run, claim())
+        params = {name: value for name, value in body.items() if name not in ("locks", "start")}
+        dry_run, start = query.get("dry_run", False), body.get("start")
+        plan = handlers.create_plan(services(), venue, params, body.get("locks", ()), dry_run, claim(), start)
         if dry_run:  # there is no such plan, so there is no address to watch
             return record(plan, 202)
         with _waiting(wait_seconds(request.headers.get("Prefer", ""))) as seconds:

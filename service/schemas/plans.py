@@ -96,6 +96,16 @@ class PlanRequestSchema(ParamsSchema):
         validate=Length(None, MOST_PAIRS),
         metadata={"description": "Pairs held in this plan besides the venue's own locks."},
     )
+    start = Text(
+        most=100,
+        least=1,
+        allow_none=True,
+        metadata={
+            "description": "Id of an earlier plan of this venue, succeeded or infeasible, to begin from. After a small "
+            "change as good a plan is found faster and few pairs move. For the total without rules; other plans are "
+            "made as without it, and a notice says so."
+        },
+    )
 
 
 class ReachedSchema(Schema):
@@ -136,10 +146,18 @@ class PlanSchema(Schema):
     ended_at = Text(allow_none=True)
     heartbeat_at = Text(allow_none=True, metadata={"description": "When the worker was last heard of."})
     params = Map(metadata={"description": "The options in full, defaults included."})
+    start = Text(allow_none=True, metadata={"description": "Id of the plan this one began from; null for none."})
     status = Text(
         allow_none=True, metadata={"description": "The solver's word: optimal, feasible_at_limit, infeasible, ..."}
     )
-    summary = Map(allow_none=True, metadata={"description": "Totals of the report; null while there is none."})
+    summary = Map(
+        allow_none=True,
+        metadata={
+            "description": "Totals of the report; null while there is none. Of a plan with a start also `changes`: "
+            "pairs `kept`, `added` and `removed`, of these `gone` with their submission or reviewer, reviews `moved` "
+            "to somebody else, and `submissions` that have other reviewers than before."
+        },
+    )
     problem = Map(allow_none=True, metadata={"description": "Why it failed or is infeasible; null otherwise."})
     input_hash = Text(
         allow_none=True,

@@ -200,6 +200,7 @@ plans = Table(
     Column("input_hash", Text),  # the engine's, over venue and options; null before there is a result
     Index(None, "venue_hash"),
     Column("objectives", Text),  # JSON: name, options, value, bound and gap of each; null before there is a result
+    Column("start", Text),  # id of the plan this one begins from; null for none
 )
 
 plan_documents = Table(

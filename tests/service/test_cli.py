@@ -259,6 +259,21 @@ def test_a_limit_without_plan_claims_no_proof(tmp_path):
     assert "nothing is proven" in " ".join(done.output.split()) and "audited" not in done.output
 
 
+def test_a_plan_begins_from_an_earlier_one(tmp_path):
+    """Nothing changed, so nothing moves, also in a process of its own; a file that holds no plan is refused."""
+    first, second = tmp_path / "first.json", tmp_path / "second.json"
+    plan = ("plan", fixture_path("tiny"), "--scorer", "lexical", "--out")
+    assert run(*plan, first).exit_code == 0
+    for more in ((), ("--time-limit", 600)):
+        done = run(*plan, second, "--start", first, *more)
+        assert done.exit_code == 0 and "pairs of the earlier plan are kept, 0 are gone" in " ".join(done.output.split())
+        old, new = json.loads(first.read_text()), json.loads(second.read_text())
+        assert new["assignments"] == old["assignments"] and new["report"]["changes"]["removed"] == 0
+    first.write_text("{}")
+    refused = run("plan", fixture_path("tiny"), "--start", first, "--out", second)
+    assert refused.exit_code == 2 and "first.json" in refused.output
+
+
 def test_b40_a_run_that_hangs_ends_after_its_limit_and_says_so_in_the_file(tmp_path, monkeypatch):
     """Exit status 3, as for every limit without a plan; no plan of an earlier run is left to be taken for this one."""
     out = tmp_path / "plan.json"

@@ -133,7 +133,7 @@ def test_examples_are_valid_by_their_own_schemas(document: dict[str, Any]) -> No
         (conflicts.ConflictSchema, DeclaredConflict, set()),
         (conflicts.LockSchema, Lock, set()),
         (plans.ParamsSchema, Params, set()),
-        (plans.PlanRequestSchema, Params, {"locks"}),
+        (plans.PlanRequestSchema, Params, {"locks", "start"}),
         (plans.AssignmentSchema, Assignment, set()),
         (plans.ScorePartSchema, ScorePart, set()),
         (plans.AlternateSchema, Alternate, set()),
