@@ -44,7 +44,7 @@ from matching.plan.moves import changes_notice, checked_start, moves_of, start_h
 from matching.plan.plan import Alternate, Assignment, AssignmentPlan, Certificate, plain
 from matching.plan.record import proofs_of, shortfalls_of, wish_in_words
 from matching.plan.report import report_of
-from matching.prepared import prepare, problem_of, wishes_by_id, wishes_of_shape
+from matching.prepared import prepare, problem_of, wishes_by_id, wishes_of_shape, wishes_with_evidence
 from matching.profiles.resolve import ResolvedVenue
 from matching.profiles.venue import Venue
 from matching.resources import Resources
@@ -146,7 +146,8 @@ def assign(
         "feasible_at_limit" or "limit_without_plan"; ``.pairs`` int64 of shape (n, 2); ``.value``, ``.bound``,
         ``.gap`` in the unit of the first objective; ``.submission_prices``, ``.reviewer_prices`` float64;
         ``.unfilled`` int64; ``.proofs`` one for each objective; ``.probabilities`` scipy.sparse of shape
-        (n_submissions, n_reviewers) for the randomised ones, of which ``.pairs`` is a draw.
+        (n_submissions, n_reviewers) for the randomised ones, of which ``.pairs`` is a draw; under rules ``.mixture``,
+        the lawful plans that are drawn from, each with its chance.
 
     Raises
     ------
@@ -376,7 +377,8 @@ def recommend(
         hurried = replace(params, time_limit=None if rest is None else max(rest, LEAST_SECONDS))
         names = _names(resolved, conflicts)
         begun = None if start is None else start_of(start, names.submissions, names.reviewers)
-        solution, audit = _solve(problem, wishes_by_id(params.wishes, resolved), hurried, progress, begun)
+        wishes = wishes_with_evidence(wishes_by_id(params.wishes, resolved), affinity)
+        solution, audit = _solve(problem, wishes, hurried, progress, begun)
     else:
         solution = without_plan(problem, Clock(None), 0.0)
         audit = require_clean(problem, solution)

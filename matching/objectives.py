@@ -27,8 +27,11 @@ from matching.errors import InvalidParamsError, Issue
 from matching.types import FloatArray
 
 __all__ = [
-    "OBJECTIVES", "Floors", "Level", "Measure", "Shortfall", "Total", "Welfare", "Wish", "parse_objective",
+    "EVIDENCE", "OBJECTIVES", "Floors", "Level", "Measure", "Shortfall", "Total", "Welfare", "Wish", "parse_objective",
 ]  # fmt: skip
+
+EVIDENCE = "evidence"
+"""A standard error that comes from the evidence for each pair, where there is a venue with texts."""
 
 OPTIONS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
@@ -40,7 +43,7 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         "envy": {},
         "randomised": {"cap": 0.5},
         "perturbed": {"beta": 0.5, "cap": 1.0},
-        "robust": {"standard_error": None, "radius": 1.0},
+        "robust": {"standard_error": EVIDENCE, "radius": 1.0},
         "evenness": {},
     }
 )
@@ -71,7 +74,8 @@ class Wish:
         of a pair.
         In a venue, by id: ``{"default": x, "reviewers": {id: x}, "pairs": [[submission, reviewer, x], ...]}``.
         ``beta`` : [0, 1e9], weight of the squared probabilities.
-        ``standard_error`` : [0, 1e100], in the same forms as cap; ``radius`` : [0, 1e9].
+        ``standard_error`` : [0, 1e100], in the same forms as cap, or "evidence", the default, which takes the standard
+        errors of the text affinities of a venue; ``radius`` : [0, 1e9].
     loss : float
         Share of this wish's best value that later wishes may give away, [0, 1).
     """
@@ -218,8 +222,10 @@ def _cap(value: Any) -> str:
 
 
 def _errors(value: Any) -> str:
+    if isinstance(value, str) and value == EVIDENCE:
+        return ""
     if isinstance(value, bool | str):
-        return "must be a number"
+        return f'must be a number, or "{EVIDENCE}"'
     if hasattr(value, "by_reviewer"):
         return ""
     if isinstance(value, Mapping):

@@ -16,15 +16,17 @@ from matching.constraints.problem import AssignmentProblem
 from matching.constraints.rules import compile_rules
 from matching.constraints.venue_attributes import attributes_of_venue
 from matching.errors import InvalidParamsError, InvalidVenueError, Issue
-from matching.objectives import Wish
+from matching.objectives import EVIDENCE, Wish
 from matching.params import Params
 from matching.profiles.resolve import ResolvedVenue, resolve_venue
 from matching.profiles.venue import Venue
 from matching.rules.language import parse_rules
 from matching.rules.values import Rule
 from matching.scores.base import ScoreOperator
+from matching.scores.jackknife import affinity_errors
+from matching.scores.operator import AffinityOperator
 
-__all__ = ["prepare", "problem_of", "wishes_by_id", "wishes_of_shape"]
+__all__ = ["prepare", "problem_of", "wishes_by_id", "wishes_of_shape", "wishes_with_evidence"]
 
 
 def prepare(venue: Venue, params: Params) -> tuple[ResolvedVenue, Conflicts, tuple[Bound, ...]]:
@@ -101,7 +103,9 @@ def wishes_of_shape(wishes: Sequence[Wish], shape: tuple[int, int]) -> tuple[Wis
 def wishes_by_id(wishes: Sequence[Wish], resolved: ResolvedVenue) -> tuple[Wish, ...]:
     """Wishes whose pair numbers are looked up by id."""
 
-    def numbers(value: Any, missing: float, name: str) -> PairNumbers:
+    def numbers(value: Any, missing: float, name: str) -> Any:
+        if isinstance(value, str) and value == EVIDENCE:
+            return value
         if isinstance(value, Mapping):
             return PairNumbers.by_id(value, resolved.submission_index, resolved.reviewer_index, missing, name)
         if np.ndim(value):
@@ -112,7 +116,24 @@ def wishes_by_id(wishes: Sequence[Wish], resolved: ResolvedVenue) -> tuple[Wish,
     return _with_numbers(wishes, numbers)
 
 
-def _with_numbers(wishes: Sequence[Wish], numbers: Callable[[Any, float, str], PairNumbers]) -> tuple[Wish, ...]:
+def wishes_with_evidence(wishes: Sequence[Wish], affinity: AffinityOperator) -> tuple[Wish, ...]:
+    """Wishes whose standard errors are those of the evidence, where they ask for it.
+
+    Raises
+    ------
+    InvalidParamsError
+        See `matching.scores.jackknife.affinity_errors`.
+    """
+
+    def numbers(value: Any, missing: float, name: str) -> Any:
+        if not (isinstance(value, str) and value == EVIDENCE):
+            return value
+        return PairNumbers.of(affinity_errors(affinity), affinity.shape, missing, name)
+
+    return _with_numbers(wishes, numbers)
+
+
+def _with_numbers(wishes: Sequence[Wish], numbers: Callable[[Any, float, str], Any]) -> tuple[Wish, ...]:
     out = []
     for wish in wishes:
         found = {
@@ -125,6 +146,9 @@ def _with_numbers(wishes: Sequence[Wish], numbers: Callable[[Any, float, str], P
 
 
 def _no_ids(value: Any, name: str) -> Any:
+    if isinstance(value, str) and value == EVIDENCE:
+        reason = f"robust needs {name}: the scores of a matrix come without evidence"
+        raise InvalidParamsError(issues=[Issue(reason, "missing", f"objective.{name}", source="params")])
     if isinstance(value, Mapping):
         reason = f"{name} by id needs a venue; for a matrix give one number or an array"
         raise InvalidParamsError(issues=[Issue(reason, "wrong-type", name, source="params")])

@@ -18,6 +18,8 @@ def mutants(rng: np.random.Generator, solution: Solution, count: int) -> Iterato
     makers = [_pairs, _stated, *([_proof] * 6 if solution.proofs else [_prices] * 3)]
     if solution.probabilities is not None:
         makers.append(_probability)
+    if solution.mixture:
+        makers += [_chance, _plan]
     made = 0
     while made < count:
         mutant = makers[rng.integers(len(makers))](rng, solution)
@@ -139,6 +141,42 @@ def _measure(rng, measure, step):
 
 def _probability(rng, solution):
     return "probability", replace(solution, probabilities=_entry(rng, solution.probabilities, _step(rng)))
+
+
+def _chance(rng, solution):
+    """Chances moved from one plan to another, or one changed; half of the time with the probabilities that follow."""
+    mixture = list(solution.mixture)
+    step = _step(rng)
+    at, to = (int(rng.integers(len(mixture))) for _ in range(2))
+    mixture[at] = (mixture[at][0] + step, mixture[at][1])
+    if rng.random() < 0.7:
+        mixture[to] = (mixture[to][0] - step, mixture[to][1])
+    return "chance", _restated(rng, replace(solution, mixture=tuple(mixture)))
+
+
+def _plan(rng, solution):
+    """A pair of a plan changed, or the plan left out; half of the time with the probabilities that follow."""
+    mixture = list(solution.mixture)
+    at = int(rng.integers(len(mixture)))
+    chance, pairs = mixture[at]
+    if not len(pairs):
+        return None
+    if rng.random() < 0.2:
+        del mixture[at]
+    else:
+        pairs = pairs.copy()
+        pairs[rng.integers(len(pairs)), 1] = rng.integers(solution.reviewer_prices.size)
+        mixture[at] = (chance, pairs)
+    return "plan of the lottery", _restated(rng, replace(solution, mixture=tuple(mixture)))
+
+
+def _restated(rng, solution):
+    if rng.random() < 0.5 or not all(np.isfinite(chance) for chance, _ in solution.mixture):
+        return solution
+    shares = np.zeros(solution.probabilities.shape)
+    for chance, pairs in solution.mixture:
+        np.add.at(shares, (pairs[:, 0], pairs[:, 1]), chance)
+    return replace(solution, probabilities=sparse.csr_array(shares))
 
 
 def _boast(rng, solution):

@@ -57,7 +57,10 @@ ENVIRONMENT = ("service.config",)  # the only reader of environment variables
 AUDIT = "matching.plan.audit"  # checks solvers, so it must not share their code
 AUDIT_PARTS = (
     AUDIT,
-    *(f"matching.plan.{part}" for part in ("claims", "duality", "facts", "lottery", "proofs", "rule_prices")),
+    *(
+        f"matching.plan.{part}"
+        for part in ("claims", "duality", "facts", "lottery", "mixture", "proofs", "rule_prices")
+    ),
 )
 AUDIT_MAY_IMPORT = "matching.solvers.base"  # the values a solver hands out, no solving
 

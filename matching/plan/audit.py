@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -119,13 +119,14 @@ def audit(problem: AssignmentProblem, solution: Solution, wishes: Sequence[Wish]
         faults += found
         if lottery is not None and solution.status == Status.INFEASIBLE:
             missing = lottery.lacking  # a draw of a lottery that lacks shares of reviews may happen to be full
+    elif solution.mixture:
+        faults.append("a plan that is no lottery has one over plans")
     if solution.status == Status.INFEASIBLE and not missing:
         faults.append("the plan claims to be infeasible and lacks nothing")
     size = usual_size(problem.scores, [float(proof.wish.get("beta", 0.0)) for proof in solution.proofs])
-    duality = Duality(
-        problem, facts, solution.unfilled if lottery is None else lottery.unfilled,
-        facts.short if lottery is None else lottery.short, size,
-    )  # fmt: skip
+    duality = Duality(problem, facts, solution.unfilled, facts.short, size)
+    if lottery is not None:
+        duality = Duality(problem, replace(facts, missed=lottery.missed), lottery.unfilled, lottery.short, size)
     proofs: list[Checked] = []
     if solution.proofs:
         given = _given(problem, pairs, facts, lottery, size)
@@ -224,9 +225,10 @@ def _units_agree(stated: Any, units: Any) -> bool:
 def _given(problem: AssignmentProblem, pairs: PairArray, facts: Facts, lottery: Lottery | None, size: float) -> Given:
     """The plan, or the lottery it was drawn from."""
     if lottery is not None:
-        return Given(problem, pairs, facts, lottery.sums, lottery.shares, size)
+        cost = facts.cost(problem.rules) if lottery.mixture is None else lottery.mixture.cost
+        return Given(problem, pairs, facts, cost, lottery.sums, lottery.shares, size)
     shares = sparse.csr_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=problem.shape)
-    return Given(problem, pairs, facts, facts.sums, shares, size)
+    return Given(problem, pairs, facts, facts.cost(problem.rules), facts.sums, shares, size)
 
 
 def _same_as_proofs(solution: Solution) -> list[str]:

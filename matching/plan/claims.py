@@ -47,6 +47,8 @@ class Given:
     problem : AssignmentProblem
     pairs : ndarray of shape (n, 2), int64
     facts : Facts
+    cost : float
+        What missed priced rules cost; on average, for a lottery.
     sums : ndarray of shape (n_submissions,), float64
         Expected ones for a lottery.
     shares : scipy.sparse.csr_array of shape (n_submissions, n_reviewers)
@@ -58,6 +60,7 @@ class Given:
     problem: AssignmentProblem
     pairs: PairArray
     facts: Facts
+    cost: float
     sums: FloatArray
     shares: sparse.csr_array
     size: float = 1.0
@@ -136,14 +139,14 @@ def claimed(proof: Proof, given: Given) -> float:
     sums = given.sums
     if name in ("perturbed", "robust"):
         shares = given.shares.data
-        total = float(sums.sum()) - given.facts.cost(given.problem.rules)
+        total = float(sums.sum()) - given.cost
         if name == "perturbed":
             return total - float(option(proof, "beta")) * float((shares**2).sum())
         errors = pair_numbers(option(proof, "standard_error"), given.problem.shape, "standard_error")
         table = sparse.coo_array(given.shares)
         spread = errors(*table.coords) * table.data
         return total - float(option(proof, "radius")) * float(np.linalg.norm(spread))
-    cost = given.facts.cost(given.problem.rules) if costs_count(proof) else 0.0
+    cost = given.cost if costs_count(proof) else 0.0
     return natural(proof.measure, proof.measure.value(sums)) - cost
 
 
@@ -230,7 +233,7 @@ def constraint_faults(constraints: Sequence[tuple[Measure, float]], given: Given
     after paying for the priced rules it misses; the bound speaks of all plans whose sums alone keep it.
     """
     faults = []
-    cost = given.facts.cost(given.problem.rules)
+    cost = given.cost
     for measure, least in constraints:
         if type(measure) not in OF_SUMS or not math.isfinite(least):
             faults.append("a constraint is no function of the sums, or its limit is not finite")

@@ -117,17 +117,27 @@ def _matrix(pairs: PairArray, shape: tuple[int, int]) -> sparse.csr_array:
 
 
 def missed_by(rule: Bound, taken: sparse.csr_array, held: sparse.csr_array) -> Missed:
-    """By how much a rule is missed by the pairs `taken`, of which `held` are locked; both of the problem's shape."""
+    """By how much a rule is missed by the pairs `taken`, of which `held` are locked; both of the problem's shape.
+
+    `taken` may hold shares of pairs. What they miss is then what weak duality counts: less than the plans of a lottery
+    with these shares may miss on average.
+    """
     if isinstance(rule, GroupBound):
         return _group_missed(rule, taken, held)
-    count = np.asarray(rule.counts(taken), dtype=np.float64)
     if isinstance(rule, PairLimit):
-        above = np.maximum(count - rule.upper, 0.0)
-        forced = np.maximum(np.asarray(rule.counts(held), dtype=np.float64) - rule.upper, 0.0)
+        above, forced = _over(_listed(rule, taken), rule.upper), _over(_listed(rule, held), rule.upper)
         return Missed(above, forced, float(np.maximum(above - forced, 0.0).sum()))
     if isinstance(rule, SharedReviewers):
-        return Missed(-np.maximum(rule.least - count, 0.0), np.zeros(rule.shape), 0.0)
+        both = taken[rule.pairs[:, 0]].minimum(taken[rule.pairs[:, 1]])
+        common = np.asarray(both.sum(axis=1), dtype=np.float64).ravel()
+        return Missed(-_over(rule.least, common), np.zeros(rule.shape), 0.0)
     raise TypeError(f"{type(rule).__name__} is no kind of rule")
+
+
+def _listed(rule: PairLimit, taken: sparse.csr_array) -> FloatArray:
+    """Assigned pairs, or shares, of each constraint."""
+    share = entries(taken, rule.pairs[:, 0], rule.pairs[:, 1])
+    return np.bincount(rule.which, weights=share, minlength=len(rule.upper)).astype(np.float64)
 
 
 def _group_missed(rule: GroupBound, taken: sparse.csr_array, held: sparse.csr_array) -> Missed:
@@ -158,7 +168,7 @@ def entries(table: sparse.csr_array, rows: IntArray, cols: IntArray) -> FloatArr
     return np.asarray(table[rows, cols], dtype=np.float64).ravel()
 
 
-def _over(count: NDArray[Any], limit: FloatArray) -> FloatArray:
+def _over(count: NDArray[Any], limit: NDArray[Any]) -> FloatArray:
     """``count - limit`` where that is above the rounding of weights, else 0."""
     excess = np.asarray(count - limit, dtype=np.float64)
     excess[excess <= COUNTING * np.maximum(1.0, np.abs(limit))] = 0.0

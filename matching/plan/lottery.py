@@ -11,7 +11,8 @@ from matching.constraints.problem import AssignmentProblem
 from matching.objectives import OPTIONS
 from matching.pairs import PairSet
 from matching.plan.claims import option, pair_numbers
-from matching.plan.facts import entries
+from matching.plan.facts import Missed, entries, missed_by
+from matching.plan.mixture import Mixture, check_mixture
 from matching.solvers.base import Solution, Status
 from matching.types import FloatArray
 
@@ -33,16 +34,24 @@ class Lottery:
         Expected sums.
     unfilled, short : ndarray of shape (n_submissions,) and (n_reviewers,), float64
         What demand and load_min miss in expectation.
+    missed : tuple of Missed
+        What the shares miss of each rule.
+    mixture : Mixture or None
+        Of the plans the lottery is over; None where pairs are drawn one by one.
     """
 
     shares: sparse.csr_array
     sums: FloatArray
     unfilled: FloatArray
     short: FloatArray
+    missed: tuple[Missed, ...]
+    mixture: Mixture | None
 
     @property
     def lacking(self) -> float:
-        """Reviews missed in expectation."""
+        """Reviews, and units of hard rules, missed in expectation."""
+        if self.mixture is not None:
+            return self.mixture.lacking
         return float(self.unfilled.sum() + self.short.sum())
 
 
@@ -83,7 +92,11 @@ def check_lottery(problem: AssignmentProblem, solution: Solution) -> tuple[list[
         faults.append("a pair of probability 1 was not drawn")
     sums = np.bincount(rows, weights=np.nan_to_num(score) * table.data, minlength=problem.shape[0])
     more, unfilled, short = _loads(problem, solution, shares)
-    return faults + more, Lottery(shares, np.asarray(sums, dtype=np.float64), unfilled, short)
+    plans, mixture = check_mixture(problem, solution, shares)
+    locks = sparse.csr_array((np.ones(len(held)), (held[:, 0], held[:, 1])), shape=problem.shape)
+    missed = tuple(missed_by(rule, shares, locks) for rule in problem.rules)
+    expected: FloatArray = np.asarray(sums, dtype=np.float64)
+    return [*faults, *more, *plans], Lottery(shares, expected, unfilled, short, missed, mixture)
 
 
 def _loads(

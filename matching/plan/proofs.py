@@ -280,7 +280,7 @@ def _dropped_faults(proof: Proof, last: Stage, given: Given) -> list[str]:
     """
     assert isinstance(last.measure, Level) and isinstance(proof.measure, Level)  # `measure_faults` has seen to it
     dropped = last.measure.among & ~proof.measure.among
-    high = given.sums[dropped].max(initial=-np.inf) - given.facts.cost(given.problem.rules)  # as levels are stated
+    high = given.sums[dropped].max(initial=-np.inf) - given.cost  # as levels are stated
     if last.gap == 0.0 and last.loss == 0.0 and high > last.bound + slack_of(last.bound, given.size):
         return [f"a submission with {high} left leximin at the level {last.bound}"]
     return []

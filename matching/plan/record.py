@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from matching.constraints.bounds import Bound, GroupBound
+from matching.constraints.pair_numbers import PairNumbers
 from matching.constraints.problem import AssignmentProblem
 from matching.objectives import Floors, Measure, Shortfall, Welfare
 from matching.solvers.base import Proof, Solution
@@ -35,9 +36,30 @@ def proofs_of(
         ``measure``, the function that is bounded, with the ``numbers`` its conjugate needs; ``whole``, whether the
         bound takes whole sets of people; ``constraints``, a list of {measure, numbers, at_least, multiplier, weights};
         ``submission_prices``, ``reviewer_prices`` by id; ``reviewer_terms`` by id, for evenness; ``rule_prices``, a
-        list of {rule, submissions, reviewers, price, at_least or at_most}; ``penalty``.
+        list of {rule, submissions, reviewers, price, at_least or at_most}; ``penalty``; ``anchor``, for perturbed and
+        robust, a list of [submission, reviewer, number], with ``standard_errors`` of these pairs likewise where they
+        differ; ``lottery``, for lotteries under rules, see `_lottery`.
     """
-    return [_proof(problem, proof, submissions, reviewers) for proof in solution.proofs]
+    found = [_proof(problem, proof, submissions, reviewers) for proof in solution.proofs]
+    if solution.mixture:
+        found[0]["lottery"] = _lottery(solution, submissions, reviewers)
+    return found
+
+
+def _lottery(solution: Solution, submissions: Sequence[str], reviewers: Sequence[str]) -> dict[str, Any]:
+    """The plans a lottery is over: ``pairs``, a list of [submission, reviewer], and ``plans``, each with its
+    ``chance`` and its ``pairs`` as places in that list, from 0.
+    """
+    width = len(reviewers)
+    keys = [pairs[:, 0] * width + pairs[:, 1] for _, pairs in solution.mixture]
+    every = np.unique(np.concatenate(keys))
+    return {
+        "pairs": [[submissions[key // width], reviewers[key % width]] for key in every.tolist()],
+        "plans": [
+            {"chance": chance, "pairs": np.searchsorted(every, key).tolist()}
+            for (chance, _), key in zip(solution.mixture, keys, strict=True)
+        ],
+    }
 
 
 def _proof(
@@ -72,7 +94,36 @@ def _proof(
         ],
         "penalty": proof.penalty,
         **({} if proof.reviewer_terms is None else {"reviewer_terms": _by_id(proof.reviewer_terms, reviewers)}),
+        **({} if proof.anchor is None else {"anchor": _by_pair(proof.anchor, submissions, reviewers)}),
+        **_errors_in_words(problem, proof, submissions, reviewers),
     }
+
+
+def _errors_in_words(
+    problem: AssignmentProblem, proof: Proof, submissions: Sequence[str], reviewers: Sequence[str]
+) -> dict[str, Any]:
+    """Standard errors of the pairs of the anchor, where they are not one number."""
+    given = proof.wish.get("standard_error")
+    if proof.anchor is None or proof.wish["name"] != "robust" or given is None or isinstance(given, int | float):
+        return {}
+    table = sparse.coo_array(proof.anchor)
+    errors = PairNumbers.of(given, problem.shape, 0.0, "standard_error")(*table.coords)
+    return {
+        "standard_errors": _by_pair(sparse.coo_array((errors, table.coords), problem.shape), submissions, reviewers)
+    }
+
+
+def _by_pair(
+    table: sparse.sparray, submissions: Sequence[str], reviewers: Sequence[str]
+) -> list[tuple[str, str, float]]:
+    summed = sparse.csr_array(table, copy=True)
+    summed.sum_duplicates()
+    entries = sparse.coo_array(summed)
+    return [
+        (submissions[row], reviewers[col], value)
+        for row, col, value in zip(*(line.tolist() for line in entries.coords), entries.data.tolist(), strict=True)
+        if value
+    ]
 
 
 def _numbers(

@@ -88,6 +88,18 @@ class ReviewerSide:
         """Whether the group finds something in any document of a reviewer, bool of shape (n_reviewers,)."""
         return np.diff(self.indptr[group]) > 0
 
+    def alone(self, documents: slice) -> ReviewerSide:
+        """Some documents, each as if it were a reviewer's only one."""
+        members, ends = [], []
+        for own in self.members:
+            inside = own[(own >= documents.start) & (own < documents.stop)]
+            here = np.zeros(documents.stop - documents.start, dtype=np.int64)
+            here[inside - documents.start] = 1
+            members.append(inside)
+            ends.append(np.concatenate([[0], np.cumsum(here)]).astype(np.int64))
+        weights = tuple(np.ones(inside.size) for inside in members)
+        return ReviewerSide(self.vectors, self.offsets, tuple(members), tuple(ends), weights)
+
     def joined(self, other: ReviewerSide) -> ReviewerSide:
         """These, then those."""
         count = self.vectors[0].shape[0] if self.vectors else 0

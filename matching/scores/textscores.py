@@ -234,6 +234,37 @@ class TextScores(ScoreOperator):
         values = np.asarray(pooled, dtype=np.float64)[:, None]
         return float(self._affinity(values, self._shifts(np.array([row])))[0])
 
+    def document_similarities(self, cols: slice) -> FloatArray:
+        """`similarities` of every submission with every document of some reviewers.
+
+        Returns
+        -------
+        ndarray of shape (n_comparisons, n_submissions, n_documents), float64
+            Documents reviewer by reviewer; NaN where a group finds nothing. Only for reviewers and submissions that
+            were there when the model was fitted.
+        """
+        right = self._right[0].alone(slice(int(self.texts.indptr[cols.start]), int(self.texts.indptr[cols.stop])))
+        count = _columns_of(right)
+        rows, documents = np.divmod(np.arange(self.shape[0] * count), max(1, count))
+        found = pooled_pairs(self.model.groups, self._left[0], right, rows, documents)
+        return found.reshape(len(found), self.shape[0], count)
+
+    def affinities_of_pooled(self, pooled: FloatArray) -> FloatArray:
+        """`affinity_of_pooled` for every submission.
+
+        Parameters
+        ----------
+        pooled : ndarray of shape (n_comparisons, n_submissions, n), float64
+
+        Returns
+        -------
+        ndarray of shape (n_submissions, n), float64
+        """
+        count = pooled.shape[2]
+        rows = np.repeat(np.arange(self.shape[0]), count)
+        flat = self._affinity(pooled.reshape(len(pooled), -1), self._shifts(rows))
+        return flat.reshape(self.shape[0], count)
+
     def documents_of(self, col: int) -> Sequence[Document]:
         """The documents of a reviewer, sorted by text."""
         return self.texts.documents[self.texts.indptr[col] : self.texts.indptr[col + 1]]

@@ -177,7 +177,10 @@ class Solution:
     proofs : tuple of Proof
         One for each wish of the stack, in order; empty for "total" without rules, whose proof are the prices above.
     probabilities : scipy.sparse.csr_array of shape (n_submissions, n_reviewers) or None
-        Probability of each pair, for randomised, perturbed and robust; `pairs` was drawn with exactly these.
+        Probability of each pair, for randomised and perturbed; `pairs` was drawn with exactly these.
+    mixture : tuple of (float, ndarray of shape (n, 2), int64)
+        Where the problem has rules: the plans that `probabilities` are a lottery over, each with its chance (above 0,
+        1 in all). Every one keeps the rules, and `pairs` is one of them. Empty where pairs are drawn one by one.
     rule_shortfall : tuple
         For each rule of the problem the units by which a priced rule, or any rule of an infeasible problem, is
         missed: scipy.sparse of shape (n_a, n_b) for GroupBound, ndarray of shape (n_k,) for the others; positive
@@ -201,6 +204,7 @@ class Solution:
     meta: dict[str, Any] = field(default_factory=dict)
     proofs: tuple[Proof, ...] = ()
     probabilities: sparse.csr_array | None = None
+    mixture: tuple[tuple[float, PairArray], ...] = ()
     rule_shortfall: tuple[Any, ...] = ()
 
 

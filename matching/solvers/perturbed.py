@@ -30,6 +30,7 @@ from matching.solvers.oracle import DENSE_PAIRS, Clock, Extreme, State, open_pri
 from matching.solvers.prices import Prices, Residual
 from matching.solvers.quadratic import QuadraticDual
 from matching.solvers.randomised import Lottery, capped, lottery_solution
+from matching.solvers.ruled_lottery import ruled_lottery
 from matching.solvers.sampling import nearest_units
 from matching.types import FloatArray, IntArray
 
@@ -81,12 +82,14 @@ class PerturbedSolver:
         Raises
         ------
         InvalidParamsError
-            beta or cap out of range or of another shape; or the problem has rules, which drawing pairs would break.
+            beta or cap out of range or of another shape, or caps short by a slip of rounding.
         SolverRangeError, SolverError
             The solver cannot represent the numbers or gave no answer.
         """
         wish = parse_objective({"name": "perturbed", "beta": self.beta, "cap": self.cap})[0]
         clock = Clock(time_limit)
+        if problem.rules:
+            return ruled_lottery(problem, wish, self.candidates, self.dense_pairs, rng, clock, progress)
         spread = parse_objective({"name": "randomised", "cap": self.cap})[0]
         lottery = capped(problem, spread, self.candidates, self.dense_pairs, rng, clock, progress)
         if isinstance(lottery, Solution):

@@ -4,7 +4,7 @@ The probabilities of a lottery over plans are shares of pairs, and every set of 
 is such a lottery (Birkhoff, 1946; drawn in `matching.solvers.sampling`). So a cap on probabilities is a capacity in
 the flow, counted in units of 2**-40 of a review, and the flow's prices prove the expected total as they prove any
 other (Jecmen, Zhang, Liu, Shah, Conitzer and Fang, 2020. Mitigating manipulation in peer review via randomized
-reviewer assignments. NeurIPS).
+reviewer assignments. NeurIPS). Under rules the lottery is one over whole plans (`matching.solvers.ruled_lottery`).
 """
 
 from __future__ import annotations
@@ -19,19 +19,18 @@ from scipy import sparse
 
 from matching.constraints.pair_numbers import PairNumbers
 from matching.constraints.problem import AssignmentProblem
-from matching.errors import InvalidParamsError, Issue
 from matching.objectives import Total, Wish, parse_objective
 from matching.solvers.base import Progress, ProgressCallback, Proof, Solution, Status, frozen
+from matching.solvers.caps import TINY, cap_sums, rounded_down
 from matching.solvers.oracle import DENSE_PAIRS, Clock, Extreme, Oracle, slack_of
 from matching.solvers.pricing import evenest, plan_from, without_plan
+from matching.solvers.ruled_lottery import ruled_lottery
 from matching.solvers.sampling import entropy, round_units, unit_bits
 from matching.types import FloatArray, IntArray
 
 __all__ = ["Lottery", "RandomisedSolver", "capped", "lottery_solution"]
 
-TINY = 1e-5  # caps short by less than this many reviews in all are a slip of rounding, not a wish
 DRAWS = 64  # draws looked at for one that misses little but not nothing, where load_min cannot be met
-LISTED = 20  # submissions spelled out whose caps do not suffice
 
 Tell = Callable[[str, int, float | None], None]
 
@@ -77,11 +76,14 @@ class RandomisedSolver:
         Raises
         ------
         InvalidParamsError
-            The cap: another shape, out of range; or the problem has rules, which drawing pairs would break.
+            The cap: another shape, out of range, or short by a slip of rounding.
         SolverRangeError, SolverError
             The solver cannot represent the numbers or gave no answer.
         """
         wish = parse_objective({"name": "randomised", "cap": self.cap})[0]
+        if problem.rules:
+            clock = Clock(time_limit)
+            return ruled_lottery(problem, wish, self.candidates, self.dense_pairs, rng, clock, progress)
         lottery = capped(problem, wish, self.candidates, self.dense_pairs, rng, Clock(time_limit), progress)
         if isinstance(lottery, Solution):
             return lottery
@@ -140,9 +142,6 @@ def capped(
     That is: no plan before the limit, no full plan at all, or none under the caps.
     """
     caps = PairNumbers.of(wish.options["cap"], problem.shape, 1.0, "cap")
-    if problem.rules:
-        reason = f"{wish.name} plans are drawn pair by pair, which would break rules; leave out the rules or the chance"
-        raise InvalidParamsError(issues=[Issue(reason, "contradiction", "objective", value=wish.name, source="params")])
     report = progress or (lambda entry: None)
     report(Progress("candidates", 0.0))
     plain = Oracle(problem, candidates=candidates, dense_pairs=dense_pairs, rng=rng, clock=clock)
@@ -295,8 +294,7 @@ def _short_of_caps(lottery: Lottery, rng: int) -> Solution:
     missing = state.supply - received
     lacking = float(missing.sum() + np.maximum(state.load_min - carried, 0).sum()) / unit
     if lacking < TINY:
-        reason = f"the caps allow {lacking:.1g} reviews too few in all; they seem rounded down: round them up"
-        raise InvalidParamsError(issues=[Issue(reason, "out-of-range", "cap", source="params")])
+        raise rounded_down(lacking)
     cut = int(-missing.sum() % unit)
     spare = np.maximum(carried - state.load_min, 0)
     for at in np.lexsort((state.plain, missing[state.rows] == 0, spare[state.cols] == 0)):
@@ -314,21 +312,5 @@ def _short_of_caps(lottery: Lottery, rng: int) -> Solution:
         lottery, amount, expected, best.bound + best.penalty * added, best.u, best.w, lottery.wish, rng,
         penalty=best.penalty,
     )  # fmt: skip
-    solution.meta["short_caps"] = _cap_sums(lottery, np.flatnonzero(missing))
+    solution.meta["short_caps"] = cap_sums(problem, state, lottery.caps, np.flatnonzero(missing))
     return solution
-
-
-def _cap_sums(lottery: Lottery, rows: IntArray) -> list[dict[str, float]]:
-    """For submissions (at most LISTED): what the caps of their lawful reviewers add up to, and what they need."""
-    problem, state = lottery.problem, lottery.oracle.state
-    shut = problem.barred.union(problem.locked)
-    held = np.bincount(problem.locked[:, 0], minlength=problem.shape[0])
-    out = []
-    for row in rows[:LISTED].tolist():
-        everyone = np.arange(problem.shape[1], dtype=np.int64)
-        line = np.full(everyone.size, row, dtype=np.int64)
-        lawful = ~shut.contains(line, everyone) & (state.load_max > 0)
-        lawful &= ~np.isnan(problem.scores.values(line, everyone))
-        caps = float(lottery.caps(line[lawful], everyone[lawful]).sum())
-        out.append({"submission": row, "caps": caps + float(held[row]), "demand": int(problem.demand[row])})
-    return out

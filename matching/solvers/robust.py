@@ -3,43 +3,34 @@
     minimise over errors e with ||e / sigma|| <= radius:  sum of (s + e) x  =  sum of s x - radius * ||sigma x||
 
 (ellipsoidal uncertainty: Ben-Tal and Nemirovski, 1999, Operations Research Letters 25; for paper assignment Cousins,
-Payan and Zick, 2023. Into the unknown: assigning reviewers to papers with uncertain affinities. SAGT). A plan takes
-pairs whole, so ``||sigma x||`` is the root of a sum V over its pairs, and ``S - radius sqrt(V)`` is a convex function
-of the two sums S and V: its maximum lies at a corner of the plane figure that all plans' (S, V) fill, and every corner
-that may matter is the best plan for scores ``s - lambda sigma^2`` with some lambda. A search over lambda that drops
-every stretch whose triangle cannot beat the best corner found therefore ends with the best plan of all.
-
-The proof bounds lotteries too: for any h with ||h|| <= 1 the worst case is at most ``sum of (s - radius h sigma) x``.
-The best h is that of the best lottery, found by fully corrective Frank-Wolfe steps (Holloway, 1974, Mathematical
-Programming 6). What it leaves as gap is what a lottery could gain by spreading its errors.
+Payan and Zick, 2023. Into the unknown: assigning reviewers to papers with uncertain affinities. SAGT). How the best
+plan and the bound are found is in `matching.solvers.worst_case`; here are the flows it asks for them, and under rules
+the integer and linear programs.
 """
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from matching.constraints.linearised import Linearised
 from matching.constraints.pair_numbers import PairNumbers
 from matching.constraints.problem import AssignmentProblem
-from matching.errors import InvalidParamsError, Issue
 from matching.objectives import Total, parse_objective
-from matching.scores.base import ScoreOperator
 from matching.solvers.base import Progress, ProgressCallback, Proof, Solution, Status, frozen
+from matching.solvers.milp import ArcAnswer, ArcProgram
+from matching.solvers.milp.program import DENSE_PAIRS as FEW_PAIRS
+from matching.solvers.milp.ruled import solution_of
+from matching.solvers.milp.search import EXACT_PAIRS
 from matching.solvers.oracle import DENSE_PAIRS, Clock, Extreme, Oracle, slack_of
 from matching.solvers.pricing import evenest, plan_from, without_plan
-from matching.types import FloatArray, IntArray
+from matching.solvers.worst_case import Bounded, Cautious, CornerSearch, Taken, WorstCase, lowest_bound
 
 __all__ = ["RobustSolver"]
-
-CORNERS = 24  # most flows in the search over lambda; a handful is the rule
-STEPS = 30  # most Frank-Wolfe steps for the bound
-CLOSE = 1e-6  # relative gap at which the bound is good enough
-WORTH = 0.05  # nor is it sought further once it could fall by no more than this share of the gap that remains
 
 
 class RobustSolver:
@@ -85,274 +76,178 @@ class RobustSolver:
         Raises
         ------
         InvalidParamsError
-            Standard errors or radius out of range or of another shape; or the problem has rules.
+            Standard errors or radius out of range or of another shape.
         SolverRangeError, SolverError
             The solver cannot represent the numbers or gave no answer.
         """
         wish = parse_objective({"name": "robust", "standard_error": self.standard_error, "radius": self.radius})[0]
-        errors = PairNumbers.of(self.standard_error, problem.shape, 0.0, "standard_error")
-        if problem.rules:
-            reason = (
-                "robust knows no rules yet beyond demand, loads, locks and conflicts; leave out the one or the other"
-            )
-            raise InvalidParamsError(
-                issues=[Issue(reason, "contradiction", "objective", value="robust", source="params")]
-            )
+        worst = WorstCase(PairNumbers.of(self.standard_error, problem.shape, 0.0, "standard_error"), float(self.radius))
         clock = Clock(time_limit)
         report = progress or (lambda entry: None)
         report(Progress("candidates", 0.0))
-        oracle = Oracle(problem, candidates=self.candidates, dense_pairs=self.dense_pairs, rng=rng, clock=clock)
+        make = _Programs if problem.rules else _Flows
+        source = make(problem, worst.errors, self.candidates, self.dense_pairs, rng, clock)
         build_seconds = clock.seconds
         report(Progress("flow", 0.1))
-        first = oracle.best()
-        if first is None or (first.missing and not first.proven):
-            return without_plan(problem, clock, build_seconds)
-        if first.proven:
-            with clock.stage("ties"):
-                first = evenest(oracle, first, rng)
-        if first.missing:
-            return plan_from(problem, first, clock, build_seconds, {"solver": "flow+pricing", "without": "robust"})
-        worst = _WorstCase(problem, errors, float(self.radius))
-        search = _Corners(worst, self.candidates, self.dense_pairs, rng, clock, report)
+        first = source.first(build_seconds)
+        if isinstance(first, Solution):
+            return first
+        search = CornerSearch(worst, source, clock, report)
         with clock.stage("fairness"):
-            best = search.best_plan(worst.corner(first))
-            cut = _Cut(worst, oracle, clock, report).lowest(first, search.found, best.value)
-        value = best.value
-        gap = max(0.0, cut.bound - value)
+            best = search.best_plan(worst.corner(source.start))
+            lowest = lowest_bound(worst, source, first, search.found, problem.shape, clock, report)
+        value, proven = best.value, lowest.bounded
+        gap = max(0.0, proven.bound - value)
         gap = 0.0 if gap <= slack_of(value) else gap
-        bound = value if gap == 0.0 else cut.bound
+        bound = value if gap == 0.0 else proven.bound
         proof = Proof(
-            wish.to_dict(), value, bound, gap, Total(), (), np.ones(problem.shape[0]), (), frozen(cut.u), frozen(cut.w),
-            anchor=cut.direction,
+            wish.to_dict(), value, bound, gap, Total(), (), np.ones(problem.shape[0]), (), frozen(proven.u),
+            frozen(proven.w), proven.rule_prices, anchor=lowest.direction,
         )  # fmt: skip
         report(Progress("fairness", 1.0, value, bound, gap))
+        pairs = np.column_stack([best.taken.rows, best.taken.cols])
         return Solution(
-            status=Status.FEASIBLE_AT_LIMIT if clock.over or not first.proven else Status.OPTIMAL,
-            pairs=frozen(best.extreme.pairs),
+            status=Status.FEASIBLE_AT_LIMIT if clock.over or not source.proven else Status.OPTIMAL,
+            pairs=frozen(pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]),
             value=value,
             bound=bound,
             gap=gap,
-            submission_prices=cut.u,
-            reviewer_prices=cut.w,
+            submission_prices=proven.u,
+            reviewer_prices=proven.w,
             unfilled=frozen(np.zeros(problem.shape[0], dtype=np.int64)),
             below_min=frozen(np.zeros(problem.shape[1], dtype=np.int64)),
-            rounds=first.rounds,
+            rounds=source.rounds,
             build_seconds=build_seconds,
             solve_seconds=clock.seconds - build_seconds,
             stages=dict(clock.stages),
             meta={
-                "solver": "flow+pricing",
-                "active_pairs": int(oracle.state.rows.size),
+                **source.meta,
                 "total": best.total,
-                "best_total": float(first.score.sum()),
-                "best_plan": search.complete,
+                "best_total": source.start.total,
+                "best_plan": search.complete and all(corner.taken.exact for corner in search.found),
             },
             proofs=(proof,),
+            rule_shortfall=best.taken.rule_shortfall,
         )
 
 
-@dataclass(frozen=True, eq=False)
-class _Corner:
-    """A plan in the plane of totals and squared errors."""
-
-    extreme: Extreme
-    total: float
-    square: float  # sum of squared standard errors
-    value: float
-
-
-class _WorstCase:
-    """The objective, for plans and for lotteries."""
-
-    def __init__(self, problem: AssignmentProblem, errors: PairNumbers, radius: float) -> None:
-        self.problem, self.errors, self.radius = problem, errors, radius
-
-    def of(self, total: float, square: float) -> float:
-        return total - self.radius * math.sqrt(max(0.0, square))
-
-    def corner(self, extreme: Extreme) -> _Corner:
-        rows, cols = extreme.rows, extreme.cols
-        total = float(np.nan_to_num(self.problem.scores.values(rows, cols)).sum())
-        square = float((self.errors(rows, cols) ** 2).sum())
-        return _Corner(extreme, total, square, self.of(total, square))
-
-
-class _Corners:
-    """The search over lambda."""
+class _Flows:
+    """Plans and prices by flows, for problems without rules."""
 
     def __init__(
-        self, worst: _WorstCase, candidates: int, dense_pairs: int, rng: int, clock: Clock, report: ProgressCallback
+        self, problem: AssignmentProblem, errors: PairNumbers, candidates: int, dense_pairs: int, rng: int, clock: Clock
     ) -> None:
-        self.worst, self.candidates, self.dense_pairs, self.rng = worst, candidates, dense_pairs, rng
-        self.clock, self.report = clock, report
-        self.found: list[_Corner] = []
-        self.complete = False
+        self.problem, self.errors, self.rng, self.clock = problem, errors, rng, clock
+        self.candidates, self.dense_pairs = candidates, dense_pairs
+        self.oracle = self._oracle(problem)
+        self.proven, self.rounds = True, 0
+        self.start: Taken
 
-    def best_plan(self, start: _Corner) -> _Corner:
-        """From the best plan without errors along ever larger lambda, leaving out what cannot be better."""
-        self.found = [start]
-        self.best = start
-        if self.worst.radius == 0.0 or start.square == 0.0:
-            self.complete = True
-            return start
-        steady = self._solve(0.0, 1.0)  # the plan of the smallest errors; with it the figure has two ends
-        if steady is None:
-            return self.best
-        self.complete = True
-        # an entry: two corners with the lines (weight of total, weight of squares) on which each is best
-        open_ends = [(start, (1.0, 0.0), steady, (0.0, 1.0))]
-        while open_ends:
-            left, left_line, right, right_line = open_ends.pop(0)
-            if left.square - right.square <= slack_of(left.square) or self._apex(
-                left, left_line, right, right_line
-            ) <= self.best.value + slack_of(self.best.value):
-                continue
-            line = (left.square - right.square, left.total - right.total)
-            between = self._solve(*line)
-            if between is None:
-                self.complete = False
-                break
-            height = line[0] * between.total - line[1] * between.square
-            if height <= line[0] * left.total - line[1] * left.square + slack_of(height):
-                continue  # nothing lies beyond the straight line, and the convex function is largest at its ends
-            open_ends += [(left, left_line, between, line), (between, line, right, right_line)]
-        return self.best
+    def first(self, build_seconds: float) -> Bounded | Solution:
+        """The total, whose plan is then `start`; a Solution where there is nothing to go on with."""
+        found = self.oracle.best()
+        if found is None or (found.missing and not found.proven):
+            return without_plan(self.problem, self.clock, build_seconds)
+        if found.proven:
+            with self.clock.stage("ties"):
+                found = evenest(self.oracle, found, self.rng)
+        self.proven, self.rounds = found.proven, found.rounds
+        if found.missing:
+            meta: dict[str, object] = {"solver": "flow+pricing", "without": "robust"}
+            return plan_from(self.problem, found, self.clock, build_seconds, meta)
+        self.start = self._taken(found)
+        return self._bounded(found)
 
-    def _solve(self, of_total: float, of_square: float) -> _Corner | None:
-        """The best plan for ``of_total * s - of_square * sigma^2``; None once flows or time are used up."""
-        if len(self.found) > CORNERS or self.clock.over:
+    @property
+    def meta(self) -> dict[str, Any]:
+        """Facts for the record."""
+        return {"solver": "flow+pricing", "active_pairs": int(self.oracle.state.rows.size)}
+
+    def plan(self, of_total: float, of_square: float) -> Taken | None:
+        scores = Cautious(self.problem.scores, self.errors, of_total, of_square)
+        oracle = self._oracle(replace(self.problem, scores=scores))
+        found = oracle.best()
+        if found is None or found.missing or not found.proven:
             return None
-        size = max(of_total, of_square)
-        scores = _Cautious(self.worst.problem.scores, self.worst.errors, of_total / size, of_square / size)
-        oracle = Oracle(
-            replace(self.worst.problem, scores=scores), candidates=self.candidates, dense_pairs=self.dense_pairs,
-            rng=self.rng, clock=self.clock,
-        )  # fmt: skip
-        extreme = oracle.best()
-        if extreme is None or extreme.missing or not extreme.proven:
+        return self._taken(evenest(oracle, found, self.rng))
+
+    def bounded(self, terms: sparse.csr_array) -> Bounded | None:
+        found = self.oracle.best(terms=terms)
+        return None if found is None else self._bounded(found)
+
+    def _oracle(self, problem: AssignmentProblem) -> Oracle:
+        return Oracle(problem, candidates=self.candidates, dense_pairs=self.dense_pairs, rng=self.rng, clock=self.clock)
+
+    def _bounded(self, found: Extreme) -> Bounded:
+        return Bounded(found.bound, found.u, found.w, (), self._taken(found))
+
+    def _taken(self, found: Extreme) -> Taken:
+        total = float(np.nan_to_num(self.problem.scores.values(found.rows, found.cols)).sum())
+        return Taken(found.rows, found.cols, np.ones(found.rows.size), total)
+
+
+class _Programs:
+    """Plans by integer programs and prices by linear ones, for problems with rules."""
+
+    def __init__(
+        self, problem: AssignmentProblem, errors: PairNumbers, candidates: int, dense_pairs: int, rng: int, clock: Clock
+    ) -> None:
+        self.problem, self.errors, self.candidates, self.rng, self.clock = problem, errors, candidates, rng, clock
+        self.dense_pairs = min(dense_pairs, FEW_PAIRS)
+        self.proven, self.rounds = True, 0
+        self.start: Taken
+        self.meta: dict[str, Any] = {"solver": "highs", "highspy": version("highspy")}
+
+    def first(self, build_seconds: float) -> Bounded | Solution:
+        """The total, whose plan is then `start`; a Solution where there is nothing to go on with."""
+        found = self._solve(self.problem, True)
+        if found is None or not found.found:
+            return without_plan(self.problem, self.clock, build_seconds, meta=self.meta)
+        if not found.feasible or not np.isfinite(found.bound):
+            solution = solution_of(found, {"name": "total"}, self.clock, build_seconds)
+            if solution.status != Status.INFEASIBLE:
+                return without_plan(self.problem, self.clock, build_seconds, meta=self.meta)
+            return replace(solution, meta={**solution.meta, "without": "robust"})
+        self.proven, self.rounds = found.proven, int(found.meta["rounds"])
+        self.meta["active_pairs"] = int(found.meta["active_pairs"])
+        self.start = self._taken(found)
+        return self._bounded(found)
+
+    def plan(self, of_total: float, of_square: float) -> Taken | None:
+        scores = Cautious(self.problem.scores, self.errors, of_total, of_square)
+        rules = tuple(
+            rule if rule.price is None else replace(rule, price=rule.price * of_total) for rule in self.problem.rules
+        )
+        found = self._solve(replace(self.problem, scores=scores, rules=rules), True)
+        if found is None or not found.found or not found.feasible or not found.proven:
             return None
-        corner = self.worst.corner(evenest(oracle, extreme, self.rng))
-        self.found.append(corner)
-        if corner.value > self.best.value + slack_of(corner.value):
-            self.best = corner
-        self.report(Progress("fairness", 0.1 + 0.4 * len(self.found) / CORNERS, self.best.value))
-        return corner
+        return self._taken(found)
 
-    def _apex(
-        self, left: _Corner, left_line: tuple[float, float], right: _Corner, right_line: tuple[float, float]
-    ) -> float:
-        """The objective where the lines through the two corners meet: no plan between them is better."""
-        matrix = np.array([[left_line[0], -left_line[1]], [right_line[0], -right_line[1]]])
-        heights = matrix @ np.array([[left.total, right.total], [left.square, right.square]])
-        determinant = float(np.linalg.det(matrix))
-        if determinant == 0.0:
-            return max(left.value, right.value)
-        total, square = np.linalg.solve(matrix, np.array([heights[0, 0], heights[1, 1]]))
-        return self.worst.of(float(total), float(square))
+    def bounded(self, terms: sparse.csr_array) -> Bounded | None:
+        scores = Linearised(self.problem.scores, None, terms)
+        found = self._solve(replace(self.problem, scores=scores), False)
+        if found is None or not found.found or not np.isfinite(found.bound):
+            return None
+        return self._bounded(found)
 
+    def _solve(self, problem: AssignmentProblem, integral: bool) -> ArcAnswer | None:
+        program = ArcProgram(
+            problem, candidates=self.candidates, dense_pairs=self.dense_pairs, rng=self.rng, clock=self.clock
+        )
+        return program.solve(Total(), integral=integral)
 
-class _Cautious(ScoreOperator):
-    """``a s - b sigma^2``; unknown where s is."""
+    def _bounded(self, found: ArcAnswer) -> Bounded:
+        return Bounded(found.bound, found.u, found.w, found.rule_prices, self._taken(found))
 
-    def __init__(self, scores: ScoreOperator, errors: PairNumbers, a: float, b: float) -> None:
-        self.scores, self.errors, self.a, self.b = scores, errors, a, b
-        self.shape = scores.shape
-        self.tolerance = scores.tolerance * a
-
-    def block(self, rows: slice, cols: slice) -> NDArray[np.floating]:
-        part = np.array(self.scores.block(rows, cols), dtype=np.float64)
-        height, width = part.shape
-        left = np.repeat(np.arange(rows.start, rows.stop, dtype=np.int64), width)
-        right = np.tile(np.arange(cols.start, cols.stop, dtype=np.int64), height)
-        part *= self.a
-        part -= self.b * self.errors(left, right).reshape(part.shape) ** 2
-        return part
-
-    def values(self, rows: IntArray, cols: IntArray) -> FloatArray:
-        return self.a * self.scores.values(rows, cols) - self.b * self.errors(rows, cols) ** 2
-
-
-@dataclass(frozen=True, eq=False)
-class _Bound:
-    bound: float
-    u: FloatArray
-    w: FloatArray
-    direction: sparse.csr_array
-
-
-class _Cut:
-    """The bound: the direction h for which no lottery's linear worst case is large."""
-
-    def __init__(self, worst: _WorstCase, oracle: Oracle, clock: Clock, report: ProgressCallback) -> None:
-        self.worst, self.oracle, self.clock, self.report = worst, oracle, clock, report
-        self.shape = worst.problem.shape
-
-    def lowest(self, first: Extreme, found: list[_Corner], value: float) -> _Bound:
-        """The lowest bound found, starting from the plans the search has met."""
-        nothing = sparse.csr_array(self.shape)
-        best = _Bound(first.bound, first.u, first.w, nothing)
-        points = [self._spread(corner.extreme) for corner in found]
-        totals = [corner.total for corner in found]
-        weight = np.zeros(len(points))
-        weight[int(np.argmax([corner.value for corner in found]))] = 1.0
-        for step in range(STEPS if self.worst.radius > 0.0 else 0):
-            if self.clock.over or best.bound - value <= CLOSE * max(1.0, abs(value)):
-                break
-            weight, lottery = _mixture(points, np.array(totals), weight, self.worst.radius)
-            if best.bound - lottery <= WORTH * (best.bound - value):
-                break
-            mixed = sparse.csr_array(sum(share * point for share, point in zip(weight, points) if share > 0.0))
-            length = float(np.linalg.norm(mixed.data))
-            if length == 0.0:
-                break
-            direction = mixed / length
-            table = sparse.coo_array(direction)
-            pull = -self.worst.radius * self.worst.errors(*table.coords) * table.data
-            extreme = self.oracle.best(terms=sparse.csr_array((pull, table.coords), shape=self.shape))
-            if extreme is None:
-                break
-            if extreme.bound < best.bound:
-                best = _Bound(extreme.bound, extreme.u, extreme.w, direction)
-            points.append(self._spread(extreme))
-            totals.append(float(extreme.score.sum()))
-            weight = np.append(weight, 0.0)
-            self.report(Progress("fairness", 0.5 + 0.5 * step / STEPS, value, best.bound, best.bound - value))
-        return best
-
-    def _spread(self, extreme: Extreme) -> sparse.csr_array:
-        """sigma x of a plan."""
-        errors = self.worst.errors(extreme.rows, extreme.cols)
-        return sparse.csr_array((errors, (extreme.rows, extreme.cols)), shape=self.shape)
-
-
-def _mixture(
-    points: list[sparse.csr_array], totals: FloatArray, weight: FloatArray, radius: float
-) -> tuple[FloatArray, float]:
-    """The best lottery over the given plans, by pairwise steps with exact line search, and its worst case."""
-    flat = sparse.vstack([point.reshape((1, -1)) for point in points], format="csr")
-    products = np.asarray((flat @ flat.T).todense())
-    weight = weight.copy()
-    for _ in range(400):
-        pull = products @ weight
-        norm = math.sqrt(max(float(weight @ pull), 0.0))
-        slope = totals - radius * pull / max(norm, 1e-300)
-        up = int(np.argmax(slope))
-        held = np.flatnonzero(weight > 0.0)
-        down = int(held[np.argmin(slope[held])])
-        if slope[up] - slope[down] <= 1e-10 * max(1.0, abs(float(slope[up]))):
-            break
-        gain = float(totals[up] - totals[down])
-        # the squared norm along the step is a + 2 b t + c t^2
-        a, b = norm**2, float(pull[up] - pull[down])
-        c = float(products[up, up] - 2.0 * products[up, down] + products[down, down])
-        low, high = 0.0, float(weight[down])
-        for _ in range(50):
-            middle = (low + high) / 2.0
-            length = math.sqrt(max(a + 2.0 * b * middle + c * middle**2, 1e-300))
-            low, high = (middle, high) if gain - radius * (b + c * middle) / length > 0.0 else (low, middle)
-        # a step of full length leaves nothing behind, so that plans do drop out
-        move = float(weight[down]) if high == weight[down] else low
-        weight[up] += move
-        weight[down] -= move
-    norm = math.sqrt(max(float(weight @ products @ weight), 0.0))
-    return weight, float(totals @ weight) - radius * norm
+    def _taken(self, found: ArcAnswer) -> Taken:
+        plain = np.nan_to_num(self.problem.scores.values(found.rows, found.cols))
+        cost = sum(
+            rule.price * float(np.abs(missed.data if sparse.issparse(missed) else missed).sum())
+            for rule, missed in zip(self.problem.rules, found.rule_shortfall, strict=True)
+            if rule.price is not None
+        )
+        small = found.meta["active_pairs"] <= EXACT_PAIRS
+        exact = found.gap == 0.0 or (found.proven and found.meta["exact"] and small)
+        return Taken(
+            found.rows, found.cols, found.share, float(plain @ found.share) - cost, found.rule_shortfall, bool(exact)
+        )

@@ -17,6 +17,8 @@ H. N. Gabow, 1976. International Journal of Computer and Information Sciences 5(
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
@@ -25,7 +27,9 @@ from matching.errors import InvalidParamsError, Issue
 from matching.solvers.flow import Segments, transport
 from matching.types import FloatArray, IntArray, PairArray
 
-__all__ = ["BITS", "draw", "entropy", "nearest_units", "round_units", "to_units", "unit_bits"]
+__all__ = [
+    "BITS", "draw", "draw_plan", "entropy", "nearest_units", "one_of", "round_units", "to_units", "unit_bits",
+]  # fmt: skip
 
 BITS = 40  # a unit is 2**-40 of a review: no probability is further than 1e-12 from the one asked for
 WHOLE = 1e-6  # sums this close to a whole number are meant to be one; probabilities may come from a file of six digits
@@ -33,6 +37,8 @@ WHOLE = 1e-6  # sums this close to a whole number are meant to be one; probabili
 
 def draw(probabilities: sparse.sparray, rng: int | np.random.Generator) -> PairArray:
     """One plan, each pair taken with exactly its probability (to 2**-40).
+
+    It knows demands and loads and no rules; of a lottery under rules `draw_plan` draws.
 
     Parameters
     ----------
@@ -60,6 +66,30 @@ def draw(probabilities: sparse.sparray, rng: int | np.random.Generator) -> PairA
     taken = round_units(table.shape, rows, cols, amount, bits, np.random.default_rng(rng))
     out = np.column_stack([rows[taken], cols[taken]])
     return out[np.lexsort((out[:, 1], out[:, 0]))]
+
+
+def draw_plan(mixture: Sequence[tuple[float, PairArray]], rng: int | np.random.Generator) -> PairArray:
+    """One of the plans a lottery under rules is over, each with exactly its chance (to 2**-53).
+
+    Parameters
+    ----------
+    mixture : sequence of (float, ndarray of shape (n, 2), int64)
+        As in `Solution.mixture`, not empty.
+    rng : int or numpy.random.Generator
+        The same seed gives the same plan.
+
+    Returns
+    -------
+    ndarray of shape (n, 2), int64
+    """
+    return mixture[one_of(np.array([chance for chance, _ in mixture]), np.random.default_rng(rng))][1]
+
+
+def one_of(chances: FloatArray, source: np.random.Generator) -> int:
+    """A place, each drawn in proportion to its chance; they are above 0 and need not sum to 1."""
+    ends = np.cumsum(chances)
+    at = np.searchsorted(ends, source.random() * ends[-1], side="right")
+    return min(int(at), chances.size - 1)
 
 
 def entropy(probabilities: sparse.sparray) -> float:

@@ -54,8 +54,11 @@ FORMULA_OF_PROOFS = (
     " given to all of them alike, has that welfare; below floor h goes on as its tangent. Where whole is true, the"
     " bound is at least that of whole sets: each submission adds its best set of demand lawful people, at h of their"
     " sum (for the total the sum itself, where it reaches the floor) minus their prices, to what reviewers pay."
-    " Objectives that are no functions of the sums (envy, evenness, randomised, perturbed, robust) are bounded by the"
-    " same prices as matching.plan.proofs says."
+    " For randomised and perturbed each excess above the prices counts times the pair's cap; for perturbed affinity is"
+    " lowered by 2 * beta * anchor and beta * (sum of anchor**2) is added, for robust it is lowered by radius *"
+    " standard_error * anchor, whose squares sum to at most 1 (locked pairs too; anchor is 0 where none is listed). A"
+    " lottery lists the lawful plans it is over: the chances of those that hold a pair sum to its probability. Envy and"
+    " evenness are bounded by the same prices as matching.plan.proofs says."
 )
 """The same for rules and for other objectives than the total."""
 

@@ -8,7 +8,7 @@ from typing import Any
 from marshmallow import ValidationError
 
 from matching.errors import InputError, Issue
-from matching.objectives import OBJECTIVES, OPTIONS, parse_objective
+from matching.objectives import EVIDENCE, OBJECTIVES, OPTIONS, parse_objective
 from matching.rules import KINDS, parse_rules
 from service.schemas.fields import Coded, Spoken
 
@@ -30,13 +30,14 @@ _NUMBERS = {"anyOf": [_NUMBER, {"type": "object", "properties": {
     "reviewers": {"type": "object", "additionalProperties": _NUMBER},
     "pairs": {"type": "array", "items": {"type": "array"}, "description": "[submission, reviewer, number] each."},
 }}]}  # fmt: skip
-_BY_PAIR = ("cap", "standard_error")
+_ERRORS = {"anyOf": [*_NUMBERS["anyOf"], {"type": "string", "enum": [EVIDENCE]}]}
+_FORMS = {"cap": _NUMBERS, "standard_error": _ERRORS}
 _ONE = {
     "type": "object",
     "required": ["name"],
     "properties": {
         "name": {"type": "string", "enum": list(OBJECTIVES)},
-        **{option: _NUMBERS if option in _BY_PAIR else _NUMBER for options in OPTIONS.values() for option in options},
+        **{option: _FORMS.get(option, _NUMBER) for options in OPTIONS.values() for option in options},
         "loss": {**_NUMBER, "description": "Share of the best value that later objectives may give away, [0, 1)."},
     },
 }

@@ -78,14 +78,33 @@ def test_plan_certificate_and_library_show_one_hash(client: FlaskClient) -> None
 
 
 def _weighted(proof: dict[str, Any], certificate: dict[str, Any]) -> float:
-    """B of one proof, written down from the formula in the answer; without rules, locks and missing reviews."""
+    """B of one proof, written down from the formula in the answer; without locks and missing reviews."""
     row, u, w = dict(proof["weights"]), proof["submission_prices"], proof["reviewer_prices"]
+    wish, anchor = proof["objective"], {(p, r): number for p, r, number in proof.get("anchor", ())}
+    term = 0.0
+    if anchor:
+        term = 2.0 * wish["beta"] if wish["name"] == "perturbed" else wish["radius"] * wish["standard_error"]
     for entry in proof["constraints"]:
         for name, z in entry["weights"].items():
             row[name] = row.get(name, 0.0) + entry["multiplier"] * z
     total = sum(entry["demand"] * u[entry["id"]] for entry in certificate["submissions"])
     total += _paid_by_people(certificate, w)
-    return float(total + sum(max(0.0, row.get(p, 0.0) * s - u[p] - w[r]) for (p, r), s in LAWFUL.items()))
+    if wish["name"] == "perturbed":
+        total += wish["beta"] * sum(number**2 for number in anchor.values())
+    if wish["name"] == "robust":
+        assert sum(number**2 for number in anchor.values()) <= 1.0 + 1e-9
+    for (p, r), s in LAWFUL.items():
+        worth = row.get(p, 0.0) * s - term * anchor.get((p, r), 0.0) - _paid_by_rules(proof, p, r)
+        total += wish.get("cap", 1.0) * max(0.0, worth - u[p] - w[r])
+    paid = sum(rule["price"] * rule.get("at_most", rule.get("at_least")) for rule in proof["rule_prices"])
+    return float(total + paid)
+
+
+def _paid_by_rules(proof: dict[str, Any], submission: str, reviewer: str) -> float:
+    """Prices of the one rule used here, which counts seniors on each submission."""
+    if reviewer not in SENIORS:
+        return 0.0
+    return float(sum(rule["price"] for rule in proof["rule_prices"] if rule["submissions"] == submission))
 
 
 def _paid_by_people(certificate: dict[str, Any], w: dict[str, float]) -> float:
@@ -132,7 +151,9 @@ LAWFUL = {(p, r): (7 * i * i + 5 * i + 11 * j * j + 3 * i * j) % 16 / 16 + 0.062
     "objective",
     [
         "welfare", ["maximin", "total"], "leximin", {"name": "threshold", "t": 1.2},
-        [{"name": "maximin", "loss": 0.2}, "total"], ["total", "maximin"],
+        [{"name": "maximin", "loss": 0.2}, "total"], ["total", "maximin"], {"name": "randomised", "cap": 0.6},
+        {"name": "perturbed", "beta": 0.4, "cap": 0.7},
+        {"name": "robust", "standard_error": 0.2, "radius": 1.5},
     ],
 )  # fmt: skip
 def test_bounds_of_other_objectives_are_recomputed_from_the_answer_alone(client: FlaskClient, objective: Any) -> None:
@@ -155,3 +176,42 @@ def test_bounds_of_other_objectives_are_recomputed_from_the_answer_alone(client:
         if proof["measure"] == "welfare":
             found = proof["numbers"]["unit"] * math.exp(found / len(NAMES))
         assert found == pytest.approx(proof["bound"], rel=1e-7)
+
+
+SENIORS = ("r2", "r4")
+SENIOR_ON_EACH = {"rule": "reviewers_per_submission", "reviewers": {"seniority": "senior"}, "at_least": 1}
+
+
+@pytest.mark.parametrize(
+    "objective",
+    [
+        {"name": "randomised", "cap": 0.6}, {"name": "perturbed", "beta": 0.4, "cap": 0.7},
+        {"name": "robust", "standard_error": 0.2, "radius": 1.5},
+    ],
+)  # fmt: skip
+def test_a_lottery_under_rules_is_recomputed_from_the_answer_alone(client: FlaskClient, objective: Any) -> None:
+    """The bound from prices of rules and anchor, the probabilities from the plans that are drawn from."""
+    base = venue(client, demand=2, load_max=2)
+    people = [{"id": name, "seniority": "senior" if name in SENIORS else "student"} for name in PEOPLE]
+    fill(client, base, people, [{"id": name} for name in NAMES])
+    score(client, base, LAWFUL)
+    plan = run(client, base, objective=objective, rules=[SENIOR_ON_EACH])
+    certificate = ok(client.get(f"/v1/plans/{plan['id']}/certificate"))["certificate"]
+    (proof,) = certificate["proofs"]
+    assert _weighted(proof, certificate) == pytest.approx(proof["bound"], rel=1e-6)
+    assert proof["rule_prices"] and "lottery" in certificate["formula"]
+    assert ("lottery" in proof) == (objective["name"] != "robust")
+    if "lottery" not in proof:
+        return
+    chances: dict[tuple[str, str], float] = {}
+    for drawn in proof["lottery"]["plans"]:
+        pairs = [tuple(proof["lottery"]["pairs"][place]) for place in drawn["pairs"]]
+        assert all(any((name, senior) in pairs for senior in SENIORS) for name in NAMES)
+        for pair in pairs:
+            chances[pair] = chances.get(pair, 0.0) + drawn["chance"]
+    listed = ok(client.get(f"/v1/plans/{plan['id']}/probabilities?limit=100"))["items"]
+    assert chances == pytest.approx({(one["submission"], one["reviewer"]): one["probability"] for one in listed})
+    value = sum(chance * LAWFUL[pair] for pair, chance in chances.items())
+    if objective["name"] == "perturbed":
+        value -= objective["beta"] * sum(chance**2 for chance in chances.values())
+    assert value == pytest.approx(proof["value"]) and proof["gap"] <= 1e-5 * value

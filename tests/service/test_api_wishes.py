@@ -98,6 +98,21 @@ def test_other_plans_have_no_probabilities(client: FlaskClient, base: str) -> No
     refused(client.get("/v1/plans/nope/probabilities"), 404)
 
 
+@pytest.mark.parametrize("name", ["randomised", "perturbed", "robust"])
+def test_chance_and_rules_go_together(client: FlaskClient, base: str, name: str) -> None:
+    """A senior on each paper in the plan that was drawn, and in every other that might have been."""
+    options = {"standard_error": 0.1} if name == "robust" else {"cap": 0.8}
+    plan = run(client, base, objective={"name": name, **options}, rules=[SENIOR])
+    assert plan["state"] == "succeeded", plan["problem"]
+    seniors = {person["id"] for person in PEOPLE if person["seniority"] == "senior"}
+    chosen = pairs(client, plan["id"])
+    assert all(any((paper["id"], person) in chosen for person in seniors) for paper in PAPERS)
+    (proof,) = ok(client.get(f"/v1/plans/{plan['id']}/certificate"))["certificate"]["proofs"]
+    for drawn in proof.get("lottery", {"plans": []})["plans"]:
+        found = [proof["lottery"]["pairs"][place] for place in drawn["pairs"]]
+        assert all(any([paper["id"], person] in found for person in seniors) for paper in PAPERS)
+
+
 def test_rules_of_the_venue_and_of_the_plan_hold_together(client: FlaskClient, base: str) -> None:
     """The venue's say who, the plan's say more; both are in the plan that comes out."""
     ok(client.put(f"{base}/rules", json={"rules": [SENIOR]}))

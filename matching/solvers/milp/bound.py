@@ -33,7 +33,8 @@ class Certificate:
         """No lawful shares that miss as much in all, and as much of each hard upper bound by locks, are worth more.
 
         Formula: level + locked part + sum over rows of (d - e) u + e (u + penalty), over columns the same with
-        load_max, load_min, plus what rule prices pay in, each missed unit at its price, plus all excesses.
+        load_max, load_min, plus what rule prices pay in, each missed unit at its price, plus all excesses, each times
+        the cap of its pair.
         """
         state = linear.state
         problem = state.problem
@@ -42,7 +43,9 @@ class Certificate:
         scores = linear.linearised(self.raw)
         locked = problem.locked
         left, right = linear.closing(u, w, scores)
-        _, excess, _ = scores.exceeding(left, right, 0.0, None, state.closed)
+        pairs, excess, _ = scores.exceeding(left, right, 0.0, None, state.closed)
+        if linear.cap is not None:
+            excess = excess * linear.cap(pairs[:, 0], pairs[:, 1])
         demand = linear.demand
         u = np.where(demand > 0, u, 0.0)
         w = np.where(state.load_max > 0, w, 0.0)
@@ -53,6 +56,7 @@ class Certificate:
         )
         return float(
             self.level
+            + linear.constant
             + scores.linear(locked[:, 0], locked[:, 1], state.held).sum()
             + ((demand - unfilled) * u + unfilled * (u + penalty)).sum()
             + state.load_max @ np.maximum(w, 0.0)

@@ -2,7 +2,7 @@
 
 submission p:  sum of x_pr + lacking_p = demand        reviewer r:  load_min <= sum of x_pr + lacking_r <= load_max
 missing:       sum of everything lacking               rule:        lower <= count + below - above <= upper
-wish:          T <= q . U + const                      pairs:       0 <= x_pr <= 1
+wish:          T <= q . U + const                      pairs:       0 <= x_pr <= 1 or its cap
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from matching.solvers.milp.model import FREE, Model
 from matching.solvers.milp.rows import RuleRows
 from matching.solvers.milp.shared import Links, SharedRows
 from matching.solvers.milp.wishes import SumRows, WishRows
-from matching.solvers.oracle import Clock, State
+from matching.solvers.oracle import Capacity, Clock, State
 from matching.types import FloatArray, IntArray, PairArray
 
 __all__ = ["ArcRows", "Phase"]
@@ -43,6 +43,8 @@ class ArcRows:
         Of some plan; where the rows start.
     rng : int
     clock : Clock
+    cap : Capacity or None
+        Highest share of a pair, for shares; None for 1. Locked pairs have 1 whatever it says.
     """
 
     def __init__(
@@ -54,8 +56,10 @@ class ArcRows:
         sums: FloatArray,
         rng: int,
         clock: Clock,
+        cap: Capacity | None = None,
     ) -> None:
         self.state, self.rules, self.measure, self.wishes, self.clock = state, rules, measure, wishes, clock
+        self.cap = cap
         self.model = Model(rng)
         self.rounds = 0
         self.missing = 0.0
@@ -106,7 +110,8 @@ class ArcRows:
         table = sparse.coo_array(
             (np.concatenate(data), (np.concatenate(at), np.concatenate(where))), shape=(self.model.n_rows, count)
         )
-        columns = self.model.add_cols(np.zeros(count), np.zeros(count), np.ones(count), sparse.csc_array(table))
+        most = np.ones(count) if self.cap is None else self.cap(rows, cols)
+        columns = self.model.add_cols(np.zeros(count), np.zeros(count), most, sparse.csc_array(table))
         self.x = np.concatenate([self.x, columns])
         self.set_phase(self.phase)
 
@@ -237,6 +242,41 @@ class ArcRows:
         at = np.minimum(np.searchsorted(mine[order], asked), mine.size - 1)
         return np.where(mine[order][at] == asked, self.x[order[at]], -1)
 
+    @property
+    def lacking_columns(self) -> IntArray:
+        """Columns of missing reviews and units of hard lower bounds."""
+        return self._lacking
+
+    @property
+    def most_lacking(self) -> FloatArray:
+        """The most that each of `lacking_columns` can lack, float64."""
+        return self._lack_most
+
+    @property
+    def missing_row(self) -> int:
+        """The row that limits what is missing in all."""
+        return self._missing_row
+
+    @property
+    def aside(self) -> tuple[IntArray, IntArray]:
+        """Columns and rows that speak of shares only and not of plans."""
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+
+    @property
+    def constant(self) -> float:
+        """What belongs to the bound besides what prices say."""
+        return 0.0
+
+    @property
+    def priced_columns(self) -> IntArray:
+        """Columns of missed units of priced rules."""
+        return self._soft
+
+    @property
+    def unit_prices(self) -> FloatArray:
+        """What a unit of each of `priced_columns` costs, float64."""
+        return self._soft_price
+
     def set_phase(self, phase: Phase) -> None:
         """Costs and bounds of what is optimised now; `missing` is what may be missing outside "missing"."""
         self.phase = phase
@@ -261,4 +301,8 @@ class ArcRows:
             else:
                 cost[self.x] = -direct[self.state.rows[: self.x.size]] * self.state.plain[: self.x.size]
             cost[self._soft] = self._soft_price
+        self._also_cost(cost)
         model.set_costs(cost)
+
+    def _also_cost(self, cost: FloatArray) -> None:
+        """Costs of columns that a subclass has, in place."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import highspy
@@ -19,7 +19,7 @@ from scipy import sparse
 from matching.errors import SolverError
 from matching.types import FloatArray, IntArray
 
-__all__ = ["FREE", "Ask", "IntegerAnswer", "Model"]
+__all__ = ["FREE", "Ask", "IntegerAnswer", "Model", "Program"]
 
 FREE = float(highspy.kHighsInf)
 """A bound that is none."""
@@ -50,6 +50,26 @@ class IntegerAnswer:
     values: FloatArray | None
     bound: float
     proven: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """Bounds and entries of a program; its costs aside.
+
+    Attributes
+    ----------
+    lower, upper : ndarray of shape (n_columns,), float64
+        Between which each column lies.
+    row_lower, row_upper : ndarray of shape (n_rows,), float64
+        Between which each row's sum lies; -inf and inf for none.
+    entries : scipy.sparse.csr_array of shape (n_rows, n_columns)
+    """
+
+    lower: FloatArray
+    upper: FloatArray
+    row_lower: FloatArray
+    row_upper: FloatArray
+    entries: sparse.csr_array
 
 
 class Model:
@@ -175,6 +195,73 @@ class Model:
         """
         highs = _solver(self._rng)
         highs.passModel(self._highs.getLp())
+        answer, stated = self._search(highs, whole, start, gap, time_left, ask)
+        if answer.values is not None and start is not None:
+            # where presolve alone solves it, HiGHS 1.16 gives the start back in place of the better plan it reports
+            mine = float(np.array(highs.getLp().col_cost_) @ answer.values)
+            if abs(mine - stated) > STATED * max(1.0, abs(stated)):
+                return self.solve_integral(whole, None, gap, time_left, ask)
+        return answer
+
+    def program(self) -> Program:
+        """The rows and columns as they are now."""
+        lp = self._highs.getLp()
+        starts, at, data = (np.array(getattr(lp.a_matrix_, name)) for name in ("start_", "index_", "value_"))
+        size = self.n_rows, self.n_cols
+        by_column = lp.a_matrix_.format_ == highspy.MatrixFormat.kColwise
+        table = (sparse.csc_array if by_column else sparse.csr_array)((data, at, starts), shape=size)
+        return Program(
+            np.array(lp.col_lower_), np.array(lp.col_upper_), np.array(lp.row_lower_), np.array(lp.row_upper_),
+            sparse.csr_array(table),
+        )  # fmt: skip
+
+    def solve_within(
+        self,
+        cost: FloatArray,
+        bounds: Program,
+        whole: IntArray,
+        gap: float,
+        time_left: float | None,
+        ask: Ask | None = None,
+    ) -> IntegerAnswer:
+        """The integer search with other costs and other bounds of rows and columns, which are not kept.
+
+        Only what these leave open is given to the solver: columns that can have one value only are put in.
+        """
+        open_cols = np.flatnonzero(bounds.upper > bounds.lower)
+        values = np.array(bounds.lower)
+        values[open_cols] = 0.0
+        fixed = bounds.entries @ values
+        part = sparse.csr_array(sparse.csc_array(bounds.entries)[:, open_cols])
+        limited = np.isfinite(bounds.row_lower) | np.isfinite(bounds.row_upper)
+        rows = np.flatnonzero(limited & (np.diff(part.indptr) > 0))
+        settled = np.diff(part.indptr) == 0
+        beyond = np.maximum(bounds.row_lower - fixed, fixed - bounds.row_upper)
+        if (beyond[settled] > STATED).any():
+            return IntegerAnswer(None, -np.inf, True)
+        if not open_cols.size:
+            return IntegerAnswer(values, float(cost @ values), True)
+        own = Model(self._rng)
+        own.add_rows(bounds.row_lower[rows] - fixed[rows], bounds.row_upper[rows] - fixed[rows])
+        own.add_cols(cost[open_cols], bounds.lower[open_cols], bounds.upper[open_cols], sparse.csc_array(part[rows]))
+        inside = np.flatnonzero(np.isin(open_cols, whole))
+        answer = own._search(own._highs, inside, None, gap, time_left, ask)[0]
+        bound = answer.bound + float(cost @ values)
+        if answer.values is None:
+            return replace(answer, bound=bound)
+        values[open_cols] = answer.values
+        return IntegerAnswer(values, bound, answer.proven)
+
+    def _search(
+        self,
+        highs: highspy.Highs,
+        whole: IntArray,
+        start: tuple[IntArray, FloatArray] | None,
+        gap: float,
+        time_left: float | None,
+        ask: Ask | None,
+    ) -> tuple[IntegerAnswer, float]:
+        """What the integer search finds, and the value it states."""
         kind = np.full(whole.size, int(highspy.HighsVarType.kInteger), dtype=np.uint8)
         self._check(highs.changeColsIntegrality(whole.size, whole.astype(np.int32), kind))
         highs.setOptionValue("mip_rel_gap", max(gap, MIP_GAP))
@@ -193,18 +280,13 @@ class Model:
         self._check(ended)
         kinds, status, info = highspy.HighsModelStatus, highs.getModelStatus(), highs.getInfo()
         if status in (kinds.kInfeasible, kinds.kUnboundedOrInfeasible):
-            return IntegerAnswer(None, -np.inf, True)
+            return IntegerAnswer(None, -np.inf, True), np.inf
         if status not in (kinds.kOptimal, kinds.kTimeLimit, kinds.kInterrupt, kinds.kSolutionLimit):
             raise SolverError(f"the integer solver ended with status {status!s}", status=str(status))
         found = info.primal_solution_status == 2  # kSolutionStatusFeasible
         values = np.array(highs.getSolution().col_value) if found else None
-        if values is not None and start is not None:
-            # where presolve alone solves it, HiGHS 1.16 gives the start back in place of the better plan it reports
-            stated, mine = info.objective_function_value, float(np.array(highs.getLp().col_cost_) @ values)
-            if abs(mine - stated) > STATED * max(1.0, abs(stated)):
-                return self.solve_integral(whole, None, gap, time_left, ask)
         bound = info.mip_dual_bound if np.isfinite(info.mip_dual_bound) else -np.inf
-        return IntegerAnswer(values, bound, status == kinds.kOptimal)
+        return IntegerAnswer(values, bound, status == kinds.kOptimal), float(info.objective_function_value)
 
     def _run(self, ask: Callable[[], None] | None) -> None:
         """The linear solve; what `ask` raises comes out of it unchanged."""

@@ -19,7 +19,7 @@ from matching.objectives import Measure, Total
 from matching.solvers.milp.answer import ArcAnswer
 from matching.solvers.milp.search import Search, Tell
 from matching.solvers.milp.shared import rows_of
-from matching.solvers.oracle import Clock, Oracle
+from matching.solvers.oracle import Capacity, Clock, Oracle
 from matching.types import IntArray, PairArray
 
 __all__ = ["DENSE_PAIRS", "ArcProgram"]
@@ -134,3 +134,36 @@ class ArcProgram:
             return search.run()
         finally:
             self._known_rows = [rule.keys for rule in rules]
+
+    def relaxed(self, cap: Capacity, beta: float = 0.0, *, tell: Tell | None = None) -> tuple[ArcAnswer, Search] | None:
+        """The largest total over shares of which none is above its cap, less the cost of missed priced rules.
+
+        Parameters
+        ----------
+        cap : Capacity
+            Locked pairs have share 1 whatever it says.
+        beta : float
+            Price of the squared shares, 0 for none. The answer's ``value`` leaves it out, its ``bound`` does not.
+        tell : callable, optional
+            As in `solve`.
+
+        Returns
+        -------
+        (ArcAnswer, Search) or None
+            None where the time limit came before any answer. The program stays as the answer left it, for whoever
+            goes on with it.
+        """
+        if self.best is None:
+            return None
+        search = Search(
+            self.oracle.state, self.best, rows_of(self.problem.rules, self._held), Total(), (), False, None, None,
+            tell or self.tell, self.rng, self.clock, lambda: None, cap, beta,
+        )  # fmt: skip
+        for rule, keys in zip(search.rules, self._known_rows, strict=True):
+            if keys.size:
+                search.linear.add_rule_rows(rule, keys)
+        answer = search.run()
+        if answer is not None and answer.found and answer.proven:
+            n_submissions, n_reviewers = self.problem.shape
+            answer = search.completed(n_submissions * n_reviewers <= DENSE_PAIRS)
+        return None if answer is None or not answer.found else (answer, search)

@@ -16,8 +16,9 @@ from matching.solvers.milp.bound import Certificate, certificate
 from matching.solvers.milp.linear import ArcLinear, Raw
 from matching.solvers.milp.reading import COUNT, Reading, whole
 from matching.solvers.milp.rows import RuleRows
+from matching.solvers.milp.squares import SquaredLinear
 from matching.solvers.milp.wishes import WishRows
-from matching.solvers.oracle import Clock, Extreme, State, open_prices, slack_of
+from matching.solvers.oracle import Capacity, Clock, Extreme, State, open_prices, slack_of
 from matching.types import FloatArray, IntArray, PairArray
 
 __all__ = ["GOOD_GAP", "Search", "Tell"]
@@ -48,6 +49,10 @@ class Search:
     rules : sequence of RuleRows
     plain : callable
         Answers the same problem for the total without wishes.
+    cap : Capacity or None
+        As in `ArcRows`; for shares only.
+    beta : float
+        As in `SquaredLinear`; for shares only, 0 for none.
     """
 
     def __init__(
@@ -64,6 +69,8 @@ class Search:
         rng: int,
         clock: Clock,
         plain: Callable[[], ArcAnswer | None],
+        cap: Capacity | None = None,
+        beta: float = 0.0,
     ) -> None:
         self.state, self.best, self.rules, self.clock, self.plain = state, best, rules, clock, plain
         self.measure, self.constraints, self.integral = measure, tuple(constraints), integral
@@ -75,7 +82,9 @@ class Search:
             scores = np.nan_to_num(state.problem.scores.values(start[:, 0], start[:, 1]))
             sums = np.bincount(start[:, 0], weights=scores, minlength=n_submissions).astype(np.float64)
         wishes = [WishRows(g, c, n_submissions) for g, c in constraints]
-        self.linear = ArcLinear(state, rules, WishRows(measure, None, n_submissions), wishes, sums, rng, clock)
+        own = WishRows(measure, None, n_submissions)
+        parts = (state, rules, own, wishes, sums, rng, clock, cap)
+        self.linear = SquaredLinear(*parts, beta=beta) if beta else ArcLinear(*parts)
         self.linear.ask = None if tell is None else lambda: tell("rules", -np.inf, np.inf)
         self.fewest: Raw | None = None  # prices that prove that units are missing, where prices do
         self.proven_by = BY_PRICES
@@ -87,6 +96,24 @@ class Search:
     def run(self) -> ArcAnswer | None:
         # where the flow without rules misses reviews, so does every plan
         return self._from("infeasible" if self.best.missing else self.linear.optimise("value", self._say))
+
+    def completed(self, link_all: bool) -> ArcAnswer | None:
+        """The answer of `run` once more, with the rows that plans could break; `link_all` lets everyone be shared."""
+        self.linear.add_rest()
+        if link_all:
+            self.linear.link_all()
+        return self._from(self.linear.optimise("value", self._say))
+
+    def lacking_more(self, lacking: float) -> ArcAnswer | None:
+        """The answer with prices for plans that miss this much, where shares would not have to; None at the limit."""
+        self.fewest, self.proven_by, self.linear.missing = None, BY_SEARCH, lacking
+        if self.linear.optimise("value", self._say) != "optimal":
+            return None
+        return self._answer(Reading(self.linear, self.linear.shares), self.certificate(), True)
+
+    def certificate(self) -> Certificate:
+        """What the last linear solve, of the phase "value", proves."""
+        return self._certificate(self.linear.shares)
 
     def _from(self, status: str, settled: bool = False) -> ArcAnswer | None:
         """The answer after the phase "value" ended with `status`; `settled` where it is known what must be missing.

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import LinearConstraint, linprog, minimize
 
-from matching.constraints.bounds import GroupBound
 from matching.constraints.problem import AssignmentProblem
 from matching.errors import InvalidParamsError
 from matching.objectives import parse_objective
@@ -214,14 +213,6 @@ class TestRandomised:
         """Out of range, of another shape, no number."""
         with pytest.raises(InvalidParamsError):
             RandomisedSolver(cap).solve(AssignmentProblem.of(np.ones((2, 3)), demand=1, load_max=2))
-
-    def test_rules_are_refused_and_not_ignored(self):
-        """Drawing pair by pair would break them in some draws."""
-        rule = GroupBound.of("seniors", np.eye(2), np.ones((1, 3)), lower=1)
-        problem = AssignmentProblem.of(np.ones((2, 3)), demand=1, load_max=2, rules=[rule])
-        for solver in (RandomisedSolver(0.5), PerturbedSolver(0.5), RobustSolver(0.1)):
-            with pytest.raises(InvalidParamsError, match="rules"):
-                solver.solve(problem)
 
     @needs_shared
     @pytest.mark.parametrize("name", ["mockbids", "csconf1", "csconf2", "sigir2007", "csconf3", "gold_tpms"])
