@@ -6,6 +6,7 @@ import hashlib
 import json
 import logging
 import platform
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
@@ -19,11 +20,13 @@ from scipy import sparse
 
 from matching.constraints.attributes import Attributes
 from matching.constraints.conflicts import AFFILIATION, Conflicts
-from matching.constraints.held import lock_faults
+from matching.constraints.held import RoleDemand, lock_faults
 from matching.constraints.problem import AssignmentProblem
+from matching.constraints.role_rows import RoleRows, RoleScores
 from matching.constraints.rules import compile_rules
 from matching.errors import InvalidParamsError, InvalidProblemError, InvalidVenueError, Issue
-from matching.explain.diagnosis import capacity_of, diagnose, shortages
+from matching.explain.capacity import capacities, in_all
+from matching.explain.diagnosis import diagnose, named, shortages
 from matching.explain.evidence import parts_of_pairs
 from matching.explain.exclusions import Exclusions
 from matching.explain.explanation import Explanation, Reasoner
@@ -48,6 +51,7 @@ from matching.prepared import prepare, problem_of, wishes_by_id, wishes_of_shape
 from matching.profiles.resolve import ResolvedVenue
 from matching.profiles.venue import Venue
 from matching.resources import Resources
+from matching.roles import in_words
 from matching.rules.language import parse_rules
 from matching.scores.affinity import affinity_of, signals_of, unscored_affinity
 from matching.scores.base import ScoreOperator
@@ -164,6 +168,11 @@ def assign(
     `matching.plan.audit`, which uses no solver. Time grows with the pairs swept, memory with the pairs near
     the optimum; a dense matrix is used where it lies.
 
+    Several roles are stacked by hand: a row for each role and submission, a column for each person, ``demand`` by row,
+    and people on rows of a role they do not have among the ``conflicts``. ``{"rule": "no_shared_reviewers", "each":
+    "paper"}``, with the submission of each row as the attribute "paper", keeps people from having two roles on one;
+    load limits then are of all roles of a person together. `recommend` does all of it for ``Params.roles``.
+
     Examples
     --------
     >>> import matching
@@ -278,7 +287,8 @@ def _ruled(
     barred = PairSet.of_table(problem.barred.table() + made.barred.table())
     locks = PairSet(np.concatenate([problem.locked, made.locks]), problem.shape, "locks").pairs()
     issues = lock_faults(
-        locks, barred, (problem.demand, made.load_max), (attributes.submissions.ids, attributes.reviewers.ids),
+        locks, barred, [RoleDemand(slice(0, problem.shape[1]), problem.demand)], made.load_max,
+        (attributes.submissions.ids, attributes.reviewers.ids),
         lambda row, col: ["conflicts"] * int(problem.barred.contains(np.array([row]), np.array([col]))[0]), made,
     )  # fmt: skip
     if issues:
@@ -527,28 +537,34 @@ def readiness(venue: Venue, params: Params | None = None) -> dict[str, Any]:
     readings = Readings.of(resolved)
     signals = signals_of(resolved, params, readings.readable_pairs)
     need = need_of_run(resolved, conflicts, bounds, params, known_scorer(params.scorer))
+    places, blank = RoleRows.of(resolved), _Blank(resolved.shape)
     problem = AssignmentProblem.of(
-        _Blank(resolved.shape), demand=resolved.demand, load_max=resolved.load_max, load_min=resolved.load_min,
-        conflicts=conflicts.pairs, locks=resolved.locks,
+        blank if places.plain else RoleScores(blank, places), demand=resolved.role_demand.ravel(),
+        load_max=resolved.load_max, load_min=resolved.load_min, conflicts=places.pair_set(conflicts.pairs),
+        locks=places.pairs(resolved.locks),
     )  # fmt: skip
     names = _names(resolved, conflicts)
     items = _notices(resolved, conflicts, signals, readings)
-    capacity = capacity_of(problem)
+    by_role = capacities(problem, names)
+    capacity = in_all(by_role)
     ready = True
-    if capacity["shortfall"]:
-        ready = False
-        items.insert(0, Notice("too-little-load", capacity["sentence"], data=capacity))
-    least = int(resolved.load_min.sum())
-    if least > capacity["needed"]:
-        ready = False
-        items.insert(
-            0,
-            Notice(
-                "load-min-too-high",
-                f"load_min asks for {least} reviews in all, the submissions need {capacity['needed']}.",
-                data={"load_min": least, "needed": capacity["needed"]},
-            ),
-        )
+    for at, (role, part) in enumerate(by_role):
+        told = {} if role is None else {"role": role}
+        if part["shortfall"]:
+            ready = False
+            items.insert(0, Notice("too-little-load", part["sentence"], data={**part, **told}))
+        least = int(resolved.load_min[places.columns(at)].sum())
+        if least > part["needed"]:
+            ready = False
+            what = "load_min" if role is None else f"load_min of {in_words(role)}"
+            items.insert(
+                0,
+                Notice(
+                    "load-min-too-high",
+                    f"{what} asks for {least} reviews in all, the submissions need {part['needed']}.",
+                    data={"load_min": least, "needed": part["needed"], **told},
+                ),
+            )
     for entry in shortages(problem, names):
         ready = False
         excluded = "; ".join(f"{who['reviewer']}: {', '.join(who['reasons'])}" for who in entry["excluded"][:8])
@@ -556,7 +572,7 @@ def readiness(venue: Venue, params: Params | None = None) -> dict[str, Any]:
             0,
             Notice(
                 "too-few-eligible",
-                f"{entry['submission']} needs {entry['demand']}, has {entry['eligible']} eligible"
+                f"{named(entry)} needs {entry['demand']}, has {entry['eligible']} eligible"
                 + (f" ({excluded})." if excluded else "."),
                 (entry["submission"],),
                 tuple(who["reviewer"] for who in entry["excluded"]),
@@ -712,13 +728,17 @@ def _scaled(progress: ProgressCallback | None, low: float, high: float) -> Progr
 
 
 def _names(resolved: ResolvedVenue, conflicts: Conflicts) -> Names:
+    rows = RoleRows.of(resolved)
+    of_role = resolved.submissions * len(rows.roles)  # rows are role by role
+    count = max(1, rows.n_submissions)
     return Names(
-        [submission.id for submission in resolved.submissions],
+        rows.names([submission.id for submission in resolved.submissions]),
         [reviewer.id for reviewer in resolved.reviewers],
-        lambda row, col: [reason.evidence or reason.rule for reason in conflicts.reasons(row, col)],
-        lambda row, col: all(reason.rule == AFFILIATION for reason in conflicts.reasons(row, col)),
-        [submission.areas for submission in resolved.submissions],
+        lambda row, col: [reason.evidence or reason.rule for reason in conflicts.reasons(row % count, col)],
+        lambda row, col: all(reason.rule == AFFILIATION for reason in conflicts.reasons(row % count, col)),
+        [submission.areas for submission in of_role],
         [reviewer.areas for reviewer in resolved.reviewers],
+        None if len(rows.roles) == 1 else rows,
     )
 
 
@@ -755,19 +775,22 @@ def _plan(
     assignments = _assignments(resolved, affinity, problem, solution, with_words)
     if has_plan:
         notices += fit_notices(resolved, affinity, problem, _best_texts(assignments))
+    unfilled: Counter[str] = Counter()
+    for row in np.flatnonzero(solution.unfilled).tolist():
+        unfilled[resolved.submissions[row % len(resolved.submissions)].id] += int(solution.unfilled[row])
     return AssignmentPlan(
         status=solution.status,
         assignments=assignments,
-        alternates=_alternates(problem, solution, names, params) if has_plan else (),
+        alternates=_alternates(resolved, affinity, problem, solution, params) if has_plan else (),
         value=solution.value,
         bound=solution.bound,
         gap=solution.gap,
-        unfilled={
-            names.submissions[row]: int(solution.unfilled[row]) for row in np.flatnonzero(solution.unfilled).tolist()
-        },
+        unfilled=dict(unfilled),
         certificate=certificate,
         report={
-            **report_of(problem, solution, names.submissions, names.reviewers, signals, conflicts.counts),
+            **report_of(
+                problem, solution, names.submissions, names.reviewers, signals, conflicts.counts, RoleRows.of(resolved)
+            ),
             "shadow_prices": shadow_prices(problem, solution, params.wishes[0], names, resolves),
         },
         diagnosis=diagnose(problem, solution, names, resolves) if solution.status == Status.INFEASIBLE else {},
@@ -781,7 +804,7 @@ def _plan(
             "rounds": solution.rounds,
         },
         objectives=_objectives(params, solution),
-        probabilities=_probabilities(solution, names),
+        probabilities=_probabilities(solution, resolved),
         rule_shortfalls=tuple(shortfalls_of(problem, solution)),
     )
 
@@ -797,12 +820,14 @@ def _objectives(params: Params, solution: Solution) -> tuple[dict[str, Any], ...
     )
 
 
-def _probabilities(solution: Solution, names: Names) -> tuple[tuple[str, str, float], ...]:
+def _probabilities(solution: Solution, resolved: ResolvedVenue) -> tuple[tuple[str, str, float], ...]:
     if solution.probabilities is None:
         return ()
-    table = solution.probabilities.tocoo()
+    table, count = solution.probabilities.tocoo(), len(resolved.submissions)
     found = zip(table.coords[0].tolist(), table.coords[1].tolist(), table.data.tolist(), strict=True)
-    return tuple(sorted((names.submissions[row], names.reviewers[col], share) for row, col, share in found))
+    return tuple(
+        sorted((resolved.submissions[row % count].id, resolved.reviewers[col].id, share) for row, col, share in found)
+    )
 
 
 def _assignments(
@@ -812,51 +837,62 @@ def _assignments(
     solution: Solution,
     with_words: bool,
 ) -> tuple[Assignment, ...]:
-    rows, cols = solution.pairs[:, 0], solution.pairs[:, 1]
-    value = np.nan_to_num(problem.scores.values(rows, cols))
+    places = RoleRows.of(resolved)
+    cols = solution.pairs[:, 1]
+    rows = solution.pairs[:, 0] - places.role_of(cols) * places.n_submissions
+    value = np.nan_to_num(affinity.values(rows, cols))
     told = parts_of_pairs(affinity, rows, cols)
     locked = set(map(tuple, problem.locked.tolist()))
     explainer = Explainer(resolved)
     chance: Sequence[float | None] = [None] * len(rows)
     if solution.probabilities is not None:
-        chance = np.asarray(solution.probabilities[rows, cols]).ravel().tolist()
+        chance = np.asarray(solution.probabilities[solution.pairs[:, 0], cols]).ravel().tolist()
     out = []
-    for at, (row, col) in enumerate(solution.pairs.tolist()):
-        parts = told[at]
-        held = (row, col) in locked
+    for at, (line, col) in enumerate(solution.pairs.tolist()):
+        parts, row = told[at], int(rows[at])
+        held = (line, col) in locked
         reasons = explainer.reasons(row, col, parts, held) if with_words else ()
-        out.append(
-            Assignment(
-                resolved.submissions[row].id,
-                resolved.reviewers[col].id,
-                float(value[at]),
-                parts,
-                held,
-                reasons,
-                chance[at],
-            )
-        )
-    return tuple(sorted(out, key=lambda entry: (entry.submission, -entry.affinity, entry.reviewer)))
+        pair = Assignment(
+            resolved.submissions[row].id, resolved.reviewers[col].id, float(value[at]), parts, held, reasons,
+            chance[at], resolved.reviewers[col].role,
+        )  # fmt: skip
+        role = line // max(1, places.n_submissions)
+        out.append(((pair.submission, role, -pair.affinity, pair.reviewer), pair))
+    return tuple(pair for _, pair in sorted(out, key=lambda entry: entry[0]))
 
 
-def _alternates(problem: AssignmentProblem, solution: Solution, names: Names, params: Params) -> tuple[Alternate, ...]:
-    pairs, affinity, spare = rank_alternates(problem, solution.pairs, params.n_alternates)
+def _alternates(
+    resolved: ResolvedVenue,
+    affinity: AffinityOperator,
+    problem: AssignmentProblem,
+    solution: Solution,
+    params: Params,
+) -> tuple[Alternate, ...]:
+    places = RoleRows.of(resolved)
+    pairs, score, spare = rank_alternates(problem, solution.pairs, params.n_alternates)
+    if not places.plain:
+        score = affinity.values(pairs[:, 0] - places.role_of(pairs[:, 1]) * places.n_submissions, pairs[:, 1])
     out, last, rank = [], -1, 0
-    for (row, col), score, room in zip(pairs.tolist(), affinity.tolist(), spare.tolist()):
+    for (row, col), value, room in zip(pairs.tolist(), score.tolist(), spare.tolist()):
         rank = rank + 1 if row == last else 1
         last = row
         room = max(0, room)
-        out.append(Alternate(names.submissions[row], names.reviewers[col], rank, score, room, room == 0))
-    return tuple(out)
+        role, at = places.place(row)
+        found = Alternate(
+            resolved.submissions[at].id, resolved.reviewers[col].id, rank, value, room, room == 0, places.roles[role]
+        )
+        out.append(((at, role), found))
+    return tuple(found for _, found in sorted(out, key=lambda entry: entry[0]))
 
 
-def _best_texts(assignments: Sequence[Assignment]) -> dict[str, float]:
-    """Best text affinity among those assigned to a submission, where it is known."""
-    best: dict[str, float] = {}
+def _best_texts(assignments: Sequence[Assignment]) -> dict[tuple[str, str], float]:
+    """Best text affinity among those assigned to a submission in a role, where it is known."""
+    best: dict[tuple[str, str], float] = {}
     for pair in assignments:
         for part in pair.parts:
             if part.signal == "text" and part.value is not None:
-                best[pair.submission] = max(part.value, best.get(pair.submission, part.value))
+                key = (pair.submission, pair.role)
+                best[key] = max(part.value, best.get(key, part.value))
     return best
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from matching.errors import InvalidParamsError, Issue
 from matching.objectives import OBJECTIVES, Wish, parse_objective
+from matching.roles import REVIEWER, RoleWish, parse_roles
 from matching.rules import freeze_rules, parse_rules
 
 __all__ = ["OBJECTIVES", "Params"]
@@ -66,6 +67,11 @@ class Params:
     rules : sequence of mapping
         Rules by attributes, as `matching.rules.language` describes them; they hold beside the venue's own. Default
         none.
+    roles : mapping of str to mapping
+        Roles that are assigned together ("reviewer", "area_chair", "emergency"), each with any of ``demand`` (people a
+        submission needs, default 1, of reviewers as above), ``load_max``, ``load_min`` (default 0, of reviewers as
+        above) and ``weight`` (of its affinities in the objective, (0, 1e6], default 1). People of other roles take no
+        part. Default none: reviewers alone.
     """
 
     demand: int | None = None
@@ -84,6 +90,7 @@ class Params:
     rng: int = 0
     time_limit: float | None = None
     rules: Sequence[Mapping[str, Any]] = ()
+    roles: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         issues: list[Issue] = []
@@ -125,6 +132,13 @@ class Params:
             issues += error.issues
         else:
             object.__setattr__(self, "rules", freeze_rules(self.rules or ()))
+        try:
+            wishes = parse_roles(_kept(self.roles))
+        except InvalidParamsError as error:
+            issues += error.issues
+        else:
+            object.__setattr__(self, "roles", _kept(self.roles or {}))
+            issues += self._stated_twice(wishes)
         if not isinstance(self.scorer, str):
             fault("scorer", "must be the name of a text scorer", self.scorer)
         for name, lowest, most in (("weights", 0.0, MOST_WEIGHT), ("defaults", -MOST_DEFAULT, MOST_DEFAULT)):
@@ -138,6 +152,27 @@ class Params:
             object.__setattr__(self, name, MappingProxyType(dict(table)))
         if issues:
             raise InvalidParamsError(issues=issues)
+
+    def _stated_twice(self, wishes: tuple[RoleWish, ...]) -> list[Issue]:
+        """Numbers of reviewers that ``roles`` and an option of their own state differently."""
+        return [
+            Issue(
+                f"roles.{wish.name} says {getattr(wish, name)}, the option {name} says {getattr(self, name)}",
+                "contradiction",
+                f"roles.{wish.name}.{name}",
+                value=getattr(wish, name),
+                source="params",
+            )
+            for wish in wishes
+            for name in ("demand", "load_max", "load_min")
+            if wish.name == REVIEWER and None not in (getattr(wish, name), getattr(self, name))
+            if getattr(wish, name) != getattr(self, name)
+        ]
+
+    @property
+    def role_wishes(self) -> tuple[RoleWish, ...]:
+        """The roles of the plan in order, at least one; reviewers alone where none is named."""
+        return parse_roles(self.roles)
 
     @property
     def wishes(self) -> tuple[Wish, ...]:
@@ -174,8 +209,11 @@ class Params:
             raise InvalidParamsError(f"not TOML: {error}") from error
 
     def to_dict(self) -> dict[str, Any]:
-        """Names and values, as `from_mapping` takes them."""
-        return {entry.name: _plain(getattr(self, entry.name)) for entry in fields(self)}
+        """Names and values, as `from_mapping` takes them; ``roles`` only where there are any."""
+        named = {entry.name: _plain(getattr(self, entry.name)) for entry in fields(self)}
+        if not named["roles"]:
+            del named["roles"]  # plans of reviewers alone, and their hashes, are what they were before there were roles
+        return named
 
 
 def _kept(value: Any) -> Any:

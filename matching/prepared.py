@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,9 +11,10 @@ import numpy as np
 
 from matching.constraints.bounds import Bound
 from matching.constraints.conflicts import Conflicts, find_conflicts
-from matching.constraints.held import lock_faults
+from matching.constraints.held import RoleDemand, lock_faults
 from matching.constraints.pair_numbers import PairNumbers
 from matching.constraints.problem import AssignmentProblem
+from matching.constraints.role_rows import RoleRows, RoleScores
 from matching.constraints.rules import compile_rules
 from matching.constraints.venue_attributes import attributes_of_venue
 from matching.errors import InvalidParamsError, InvalidVenueError, Issue
@@ -20,6 +22,7 @@ from matching.objectives import EVIDENCE, Wish
 from matching.params import Params
 from matching.profiles.resolve import ResolvedVenue, resolve_venue
 from matching.profiles.venue import Venue
+from matching.roles import in_words
 from matching.rules.language import parse_rules
 from matching.rules.values import Rule
 from matching.scores.base import ScoreOperator
@@ -32,7 +35,7 @@ __all__ = ["prepare", "problem_of", "wishes_by_id", "wishes_of_shape", "wishes_w
 def prepare(venue: Venue, params: Params) -> tuple[ResolvedVenue, Conflicts, tuple[Bound, ...]]:
     """A venue with every reference resolved, who is barred where, and the rules as bounds.
 
-    What rules lock, bar and make of the loads is in the first two.
+    What rules lock, bar and make of the loads is in the first two. Bounds speak of the rows of the problem.
 
     Raises
     ------
@@ -49,19 +52,24 @@ def prepare(venue: Venue, params: Params) -> tuple[ResolvedVenue, Conflicts, tup
         conflicts = conflicts.joined(made.bars)
         # solvers break ties by the order of rules, which says no more than that of records
         bounds = tuple(sorted(made.bounds, key=lambda bound: _content(made.rules.get(bound.name))))
+        if len(resolved.roles) > 1:
+            bounds = RoleRows.of(resolved).bounds(bounds)
         locks = np.unique(np.concatenate([resolved.locks, made.locks]), axis=0)
         resolved = replace(
             resolved, locks=locks, load_max=made.load_max, load_min=made.load_min,
             notices=(*resolved.notices, *made.notices),
         )  # fmt: skip
+    ids = [entry.id for entry in resolved.submissions], [entry.id for entry in resolved.reviewers]
     issues = lock_faults(
-        resolved.locks, conflicts.pairs, (resolved.demand, resolved.load_max),
-        ([entry.id for entry in resolved.submissions], [entry.id for entry in resolved.reviewers]),
+        resolved.locks, conflicts.pairs, _demands(resolved), resolved.load_max, ids,
         lambda row, col: (reason.evidence for reason in before.reasons(row, col)), made,
     )  # fmt: skip
+    issues += [*_two_roles_locked(resolved), *_unclear_rows(resolved)]
     if issues:
         of_run = all(issue.source == "params" for issue in issues)
         raise (InvalidParamsError if of_run else InvalidVenueError)(issues=issues)
+    if resolved.in_two_roles:
+        bounds = (*bounds, *RoleRows.of(resolved).one_role_each(resolved.in_two_roles, *ids))
     return resolved, conflicts, bounds
 
 
@@ -73,10 +81,64 @@ def _content(rule: Rule | None) -> tuple[str, ...]:
     return rule.kind, repr(rule.submissions), repr(rule.reviewers), repr(options), repr(rule.price), rule.name
 
 
+def _demands(resolved: ResolvedVenue) -> list[RoleDemand]:
+    """What each role's people may be held for."""
+    rows = RoleRows.of(resolved)
+    return [
+        RoleDemand(rows.columns(at), resolved.role_demand[at], "" if len(rows.roles) == 1 else f" of {in_words(role)}")
+        for at, role in enumerate(rows.roles)
+    ]
+
+
+def _two_roles_locked(resolved: ResolvedVenue) -> list[Issue]:
+    """People held in two roles on one submission."""
+    columns_of = {col: columns for columns in resolved.in_two_roles for col in columns}
+    held = Counter((row, columns_of[col]) for row, col in resolved.locks.tolist() if col in columns_of)
+    return [
+        Issue(
+            f"{' and '.join(resolved.reviewers[col].id for col in columns)} are one person and both locked on "
+            f"{resolved.submissions[row].id}; nobody has two roles on one submission",
+            "contradiction",
+            value=[resolved.submissions[row].id, resolved.reviewers[columns[0]].id],
+            source="locks",
+        )
+        for (row, columns), count in held.items()
+        if count > 1
+    ]
+
+
+def _unclear_rows(resolved: ResolvedVenue) -> list[Issue]:
+    """Submissions whose id is how a certificate names another submission in another role."""
+    ids = [entry.id for entry in resolved.submissions]
+    names = Counter(RoleRows.of(resolved).names(ids)) if len(resolved.roles) > 1 else Counter()
+    reason = "in a plan of several roles this id stands for the role of another submission; rename one of them"
+    return [
+        Issue(f"{name}: {reason}", "duplicate-id", "id", value=name, source="submissions")
+        for name in ids
+        if names[name] > 1
+    ]
+
+
 def problem_of(
     resolved: ResolvedVenue, conflicts: Conflicts, bounds: Sequence[Bound], affinity: ScoreOperator
 ) -> AssignmentProblem:
-    """The problem a solver sees. People's negative bids are the pairs they would rather not have."""
+    """The problem a solver sees: a row for each submission, or for each role and submission where there are several.
+
+    People's negative bids are the pairs they would rather not have.
+    """
+    unwanted = np.column_stack([resolved.bids.rows, resolved.bids.cols])[resolved.bids.values < 0]
+    rows = RoleRows.of(resolved)
+    if not rows.plain:
+        return AssignmentProblem.of(
+            RoleScores(affinity, rows),
+            demand=resolved.role_demand.ravel(),
+            load_max=resolved.load_max,
+            load_min=resolved.load_min,
+            conflicts=rows.pair_set(conflicts.pairs),
+            locks=rows.pairs(resolved.locks),
+            rules=bounds,
+            unwanted=rows.pairs(unwanted),
+        )
     return AssignmentProblem.of(
         affinity,
         demand=resolved.demand,
@@ -85,7 +147,7 @@ def problem_of(
         conflicts=conflicts.pairs,
         locks=resolved.locks,
         rules=bounds,
-        unwanted=np.column_stack([resolved.bids.rows, resolved.bids.cols])[resolved.bids.values < 0],
+        unwanted=unwanted,
     )
 
 
@@ -103,15 +165,18 @@ def wishes_of_shape(wishes: Sequence[Wish], shape: tuple[int, int]) -> tuple[Wis
 def wishes_by_id(wishes: Sequence[Wish], resolved: ResolvedVenue) -> tuple[Wish, ...]:
     """Wishes whose pair numbers are looked up by id."""
 
+    rows = RoleRows.of(resolved)
+
     def numbers(value: Any, missing: float, name: str) -> Any:
         if isinstance(value, str) and value == EVIDENCE:
             return value
         if isinstance(value, Mapping):
-            return PairNumbers.by_id(value, resolved.submission_index, resolved.reviewer_index, missing, name)
+            given = PairNumbers.by_id(value, resolved.submission_index, resolved.reviewer_index, missing, name)
+            return replace(given, shape=rows.shape, single=rows.table(given.single))
         if np.ndim(value):
             reason = f"{name} of a venue is one number, or numbers by id: default, reviewers, pairs"
             raise InvalidParamsError(issues=[Issue(reason, "wrong-type", name, source="params")])
-        return PairNumbers.of(value, resolved.shape, missing, name)
+        return PairNumbers.of(value, rows.shape, missing, name)
 
     return _with_numbers(wishes, numbers)
 

@@ -162,6 +162,13 @@ def demo(seed: int, only: tuple[str, ...], scorer: str | None, model: Path | Non
 )
 @click.option("--rules", "rules_file", type=READABLE, help="JSON file with a list of rules, beside rules.json.")
 @click.option(
+    "--role",
+    metavar="ROLE[=DEMAND]",
+    multiple=True,
+    help="A role the plan assigns (reviewer, area_chair, emergency), and how many of it a submission needs; repeated: "
+    "all of them together. Loads and weights of roles: in the file of --params. Default: reviewers alone.",
+)
+@click.option(
     "--probabilities",
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write what a randomised plan was drawn from as CSV.",
@@ -193,6 +200,7 @@ def plan(
     weight: tuple[str, ...],
     objective: tuple[str, ...],
     rules_file: Path | None,
+    role: tuple[str, ...],
     probabilities: Path | None,
     start_file: Path | None,
     alternates: int | None,
@@ -218,7 +226,7 @@ def plan(
             named["objective"] = objective_of(objective)
         if rules_file is not None:
             named["rules"] = rules_of(rules_file)
-        params = _params(params_file, weight, named)
+        params = _params(params_file, weight, named, role)
         targets = {"--out": out, "--csv": csv_file, "--probabilities": probabilities}
         _check_targets(targets)
         begun = {} if start_file is None else {"start": start_of(start_file)}
@@ -296,7 +304,9 @@ def _recommend(params: Params) -> Callable[..., AssignmentPlan]:
     return recommend
 
 
-def _params(params_file: Path | None, weights: tuple[str, ...], options: dict[str, Any]) -> Params:
+def _params(
+    params_file: Path | None, weights: tuple[str, ...], options: dict[str, Any], roles: tuple[str, ...] = ()
+) -> Params:
     """Options of the file, then those of the command line over them."""
     from matching.errors import InvalidParamsError
     from matching.params import Params
@@ -317,6 +327,13 @@ def _params(params_file: Path | None, weights: tuple[str, ...], options: dict[st
             raise click.BadParameter(f"{item!r} is not SIGNAL=NUMBER", param_hint="--weight")
         if isinstance(named.setdefault("weights", {}), dict):  # what else a file may say, Params refuses
             named["weights"][signal] = value
+    for item in roles:
+        role, equals, text = item.partition("=")
+        if not role or (equals and not (text.isascii() and text.isdigit())):
+            raise click.BadParameter(f"{item!r} is not ROLE or ROLE=DEMAND", param_hint="--role")
+        wanted = named.setdefault("roles", {})
+        if isinstance(wanted, dict) and isinstance(wanted.setdefault(role, {}), dict) and equals:
+            wanted[role]["demand"] = int(text)
     named.update({name: value for name, value in options.items() if value is not None})
     return Params.from_mapping(named)
 
@@ -540,6 +557,8 @@ def _reached(found: AssignmentPlan, proof: str) -> list[str]:
 
 
 def _print_summary(console: Console, found: AssignmentPlan, notices: tuple[Notice, ...]) -> None:
+    from service.commands.plan import by_role
+
     report = found.report
     totals, loads = report["totals"], report["loads"]
     proof = "audited: the bound was recomputed without a solver" if found.certificate.audited else "nothing is proven"
@@ -550,6 +569,7 @@ def _print_summary(console: Console, found: AssignmentPlan, notices: tuple[Notic
         *_reached(found, proof),
         f"loads: {', '.join(f'{count} x {load}' for load, count in loads['distribution'].items())} "
         f"(reviewers x reviews), {loads['reviewers_at_their_limit']} at their limit",
+        *map(escape, by_role(found)),
     ]
     spread = report["per_submission"]
     if spread["min"] is not None:

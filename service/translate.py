@@ -18,6 +18,7 @@ from matching.profiles.identity import fold_address, is_address
 from matching.profiles.reviewer import Publication, Reviewer
 from matching.profiles.submission import Author, Submission
 from matching.profiles.venue import Bid, DeclaredConflict, ImportedScores, Lock, Venue
+from matching.roles import REVIEWER
 from matching.solvers.base import Status
 
 __all__ = [
@@ -59,7 +60,8 @@ STOPPING = frozenset({"too-few-eligible", "too-little-load", "load-min-too-high"
 """Codes of notices with which no full plan exists."""
 
 REMARKS = frozenset({
-    "role-left-out", "merged-accounts", "load-max-cut", "load-min-cut", "unused-signal", "started-from-plan",
+    "role-left-out", "merged-accounts", "several-roles", "load-max-cut", "load-min-cut", "unused-signal",
+    "started-from-plan",
 })  # fmt: skip
 """Codes of notices about what was done as it was asked for."""
 
@@ -225,10 +227,11 @@ def plan_to_rows(
             "affinity": entry["affinity"],
             "locked": entry["locked"],
             "detail": dumps({name: entry[name] for name in ("parts", "reasons", "probability")}),
+            "role": entry.get("role"),
         }
         for position, entry in enumerate(body["assignments"])
     ]
-    alternates = [{"position": position, **entry} for position, entry in enumerate(body["alternates"])]
+    alternates = [{"position": position, "role": None, **entry} for position, entry in enumerate(body["alternates"])]
     columns = {
         "status": body["status"],
         "value": body["value"],
@@ -250,7 +253,7 @@ def plan_from_rows(columns: Any, pairs: Iterable[Any], documents: Mapping[str, A
     columns
         With status, value, bound and gap; numbers that are None stand for not finite ones.
     pairs
-        With submission, reviewer, affinity and locked.
+        With submission, reviewer, affinity, locked and role.
     documents
         certificate, unfilled and provenance, parsed.
     """
@@ -260,7 +263,10 @@ def plan_from_rows(columns: Any, pairs: Iterable[Any], documents: Mapping[str, A
     certificate = documents["certificate"]
     return AssignmentPlan(
         status=Status(columns.status),
-        assignments=tuple(Assignment(row.submission, row.reviewer, row.affinity, (), row.locked) for row in pairs),
+        assignments=tuple(
+            Assignment(row.submission, row.reviewer, row.affinity, (), row.locked, role=row.role or REVIEWER)
+            for row in pairs
+        ),
         alternates=(),
         value=value,
         bound=bound,

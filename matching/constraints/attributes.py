@@ -185,11 +185,14 @@ class Attributes:
     ----------
     submissions, reviewers : Side
     demand, load_max, load_min : ndarray, int64
-        Of the run, in reviews.
+        Of the run, in reviews; demand of all roles together.
     links : callable
         Makes the Links; called at most once for a list of rules.
     bids : PairSet or None
         Pairs the reviewer asked for; None where nothing is known of bids.
+    role_columns : ndarray of shape (n_roles + 1,), int64, or None
+        Columns of role k are those from ``role_columns[k]`` up to ``role_columns[k + 1]``; None for one role.
+    role_demand : ndarray of shape (n_roles, n_submissions), int64, or None
     """
 
     submissions: Side
@@ -199,6 +202,20 @@ class Attributes:
     load_min: IntArray
     links: Callable[[], Links]
     bids: PairSet | None = None
+    role_columns: IntArray | None = None
+    role_demand: IntArray | None = None
+
+    def roles_of(self, cols: IntArray) -> IntArray:
+        """Places of the roles that columns stand for, each once, ascending; 0 where there is one role."""
+        if self.role_columns is None:
+            return np.zeros(1, dtype=np.int64)
+        return np.unique(np.searchsorted(self.role_columns, cols, side="right") - 1)
+
+    def demand_for(self, cols: IntArray) -> IntArray:
+        """How many people of the roles of these columns each submission needs, int64 of shape (n_submissions,)."""
+        if self.role_demand is None:
+            return self.demand
+        return np.asarray(self.role_demand[self.roles_of(cols)].sum(axis=0), dtype=np.int64)
 
     @property
     def shape(self) -> tuple[int, int]:

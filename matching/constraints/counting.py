@@ -30,7 +30,7 @@ def per_line(choice: Choice, load_max: IntArray) -> list[GroupBound]:
     by_reviewer = rule.kind == "submissions_per_reviewer"
     line_name, other_name = ("reviewers", "submissions") if by_reviewer else ("submissions", "reviewers")
     side, lines = choice.side(line_name)
-    room = load_max if by_reviewer else choice.attributes.demand
+    room = load_max if by_reviewer else choice.attributes.demand_for(choice.cols)
     low, high = rule.options.get("at_least", 0), rule.options.get("at_most", NO_UPPER)
     sharing = rule.options.get("sharing")
     if sharing is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,15 +13,34 @@ from matching.pairs import PairSet
 from matching.rules.values import Rule
 from matching.types import IntArray, PairArray
 
-__all__ = ["lock_faults"]
+__all__ = ["RoleDemand", "lock_faults"]
 
 REQUEST = "params"  # source of rules that came with the run
+
+
+@dataclass(frozen=True, eq=False)
+class RoleDemand:
+    """What the people of one role may be held for.
+
+    Attributes
+    ----------
+    columns : slice
+        Those of the role.
+    demand : ndarray of shape (n_submissions,), int64
+    words : str
+        What a message says behind "reviews"; empty where there is one role.
+    """
+
+    columns: slice
+    demand: IntArray
+    words: str = ""
 
 
 def lock_faults(
     held: PairArray,
     barred: PairSet,
-    limits: tuple[IntArray, IntArray],
+    demands: Sequence[RoleDemand],
+    load_max: IntArray,
     ids: tuple[Sequence[str], Sequence[str]],
     evidence: Callable[[int, int], Iterable[str]],
     made: CompiledRules | None = None,
@@ -33,8 +53,9 @@ def lock_faults(
         All locked pairs, each once.
     barred : PairSet
         Conflicts, those of rules among them.
-    limits : demand and load_max
-        int64, of shape (n_submissions,) and (n_reviewers,).
+    demands : sequence of RoleDemand
+        One for each role of the run.
+    load_max : ndarray of shape (n_reviewers,), int64
     ids : of the submissions and of the reviewers
     evidence : callable
         Why a pair is in conflict, apart from rules.
@@ -64,12 +85,15 @@ def lock_faults(
         issues.append(
             Issue(words + "a conflict is never lifted by a lock", "locked-conflict", place, None, value, source)
         )
-    for axis, (limit, name, key) in enumerate(zip(limits, ("demand", "load_max"), ("submissions", "reviewers"))):
-        count = np.bincount(held[:, axis], minlength=limit.size)
+    limits = [(0, entry.columns, entry.demand, entry.words) for entry in demands]
+    for axis, columns, limit, of_role in (*limits, (1, slice(0, load_max.size), load_max, "")):
+        name, key = (("demand", "submissions"), ("load_max", "reviewers"))[axis]
+        mine = held[(held[:, 1] >= columns.start) & (held[:, 1] < columns.stop)]
+        count = np.bincount(mine[:, axis], minlength=limit.size)
         for at in np.flatnonzero(count > limit).tolist():
             locking = [rule for rule, pairs in lockers.values() if (pairs[:, axis] == at).any()]
             by = f" ({_names(locking)})" if locking else ""
-            words = f"{ids[axis][at]} holds {count[at]} locked reviews{by}, its {name} is {limit[at]}"
+            words = f"{ids[axis][at]} holds {count[at]} locked reviews{of_role}{by}, its {name} is {limit[at]}"
             source, place = _blamed(locking)
             field = name if place is None else f"{place}.{key}"
             issues.append(Issue(words, "too-many-locks", field, None, ids[axis][at], source))

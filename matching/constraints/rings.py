@@ -208,8 +208,12 @@ def _line(table: sparse.csr_array, row: int) -> IntArray:
 
 
 def share_reviewers(choice: Choice) -> list[SharedReviewers]:
-    """Every two submissions of a class have reviewers in common."""
+    """Every two submissions of a class have reviewers in common.
+
+    In a plan of several roles the rule is about one of them, and its pairs are rows of that role.
+    """
     rule = choice.rule
+    role = _role_of(choice)
     classes = choice.classes("submissions", rule.options.get("each"), rule.options.get("groups"))
     if not choice.sound:
         return []
@@ -228,9 +232,25 @@ def share_reviewers(choice: Choice) -> list[SharedReviewers]:
     if not pairs:
         choice.tell("rule-without-effect", "no two of its submissions belong together")
         return []
-    demand = choice.attributes.demand
+    demand = choice.attributes.demand_for(choice.cols)
     ends = np.array(pairs, dtype=np.int64)
     least = np.minimum(rule.options["at_least"], demand[ends].min(axis=1)).astype(np.int64)
     ids = choice.attributes.submissions.ids
     labels = tuple(f"{ids[one]} and {ids[other]}" for one, other in pairs)
-    return [SharedReviewers(rule.name, ends, least, rule.price, labels)]
+    return [SharedReviewers(rule.name, ends + role * len(demand), least, rule.price, labels)]
+
+
+def _role_of(choice: Choice) -> int:
+    """Place of the one role whose people a rule is about; 0 after a fault."""
+    attributes = choice.attributes
+    roles = attributes.roles_of(choice.cols)
+    edges = attributes.role_columns
+    whole = choice.cols.size == attributes.shape[1] if edges is None else False
+    if edges is not None and roles.size == 1:
+        whole = choice.cols.size == int(edges[roles[0] + 1] - edges[roles[0]])
+    if roles.size > 1 or not (whole or not choice.cols.size):
+        reason = "share_reviewers is about all people of one role; " + (
+            'say which, as {"role": "reviewer"}' if edges is not None else "leave reviewers out"
+        )
+        choice.fault("reviewers", reason, "not-one-role")
+    return int(roles[0]) if roles.size else 0

@@ -189,13 +189,21 @@ class _Compiler:
         return self.attributes.reviewers.ids[: self.attributes.shape[1]]
 
     def _lock(self, choice: Choice) -> None:
+        other_roles: set[int] = set()
         for name in ("submissions", "reviewers"):
+            side, _ = choice.side(name)
             for condition in getattr(choice.rule, name):
                 column = choice.column(name, "id", f"{name}.id")
                 for value in condition.values if column is not None and condition.values else ():
-                    if column is not None and int(column.having(column.find(value)).sum()) > 1:
+                    meant = np.flatnonzero(column.having(column.find(value))).tolist() if column is not None else []
+                    own = [at for at in meant if side.ids[at] == str(value).strip()]
+                    in_roles = name == "reviewers" and self.attributes.role_columns is not None
+                    if len(meant) > 1 and len(own) == 1 and in_roles:
+                        other_roles.update(set(meant) - set(own))  # the account named says the role
+                    elif len(meant) > 1:
                         choice.fault(f"{name}.id", f"{value!r} may mean more than one", "ambiguous-id", value)
-        pairs = np.array([(row, col) for row in choice.rows for col in choice.cols], dtype=np.int64).reshape(-1, 2)
+        cols = [col for col in choice.cols.tolist() if col not in other_roles]
+        pairs = np.array([(row, col) for row in choice.rows for col in cols], dtype=np.int64).reshape(-1, 2)
         self.locks[choice.rule.name] = (choice.rule, pairs)
 
     def result(self, rules: Mapping[str, Rule]) -> CompiledRules:

@@ -30,6 +30,7 @@ def attributes_of_venue(resolved: ResolvedVenue) -> Attributes:
         People and submissions out of the run are read too, so that a rule about them is told from a misspelt one.
     """
     people = _People(resolved)
+    several = len(resolved.roles) > 1
     submissions = [*resolved.submissions, *(entry for entry in resolved.venue.submissions if not entry.active)]
     bids = resolved.bids
     wished = PairSet(np.column_stack([bids.rows, bids.cols])[bids.values > 0], resolved.shape, "bids")
@@ -39,11 +40,12 @@ def attributes_of_venue(resolved: ResolvedVenue) -> Attributes:
         Side("reviewers", [entry.id for entry in people.records], resolved.shape[1],
              _of_reviewers(resolved, people), {"email_domain": _domain}),
         resolved.demand, resolved.load_max, resolved.load_min, lambda: people.links(), wished,
+        resolved.role_columns if several else None, resolved.role_demand if several else None,
     )  # fmt: skip
 
 
 class _People:
-    """One record for each person: those of the run in column order, then the others."""
+    """One record for each column of the run, in order, then one for each person out of it."""
 
     def __init__(self, resolved: ResolvedVenue) -> None:
         self.resolved = resolved
@@ -53,9 +55,11 @@ class _People:
             *resolved.reviewers,
             *(people.accounts[people.members[person][0]] for person in idle),
         ]
-        person_of = {int(column): person for person, column in enumerate(resolved.columns.tolist()) if column >= 0}
+        person_of = {column: person for person, columns in enumerate(resolved.person_columns) for column in columns}
         self.persons = [*(person_of[column] for column in range(resolved.shape[1])), *idle]
-        self.node = {person: at for at, person in enumerate(self.persons)}
+        self.nodes: dict[int, list[int]] = {}
+        for at, person in enumerate(self.persons):
+            self.nodes.setdefault(person, []).append(at)
 
     def accounts(self, at: int) -> list[Reviewer]:
         """Every account of a record's person."""
@@ -66,7 +70,7 @@ class _People:
         """Records of the people whom the authors of a submission are, by id and address."""
         people = self.resolved.people
         names = [name for author in submission.authors for name in (author.id, author.email) if name]
-        found = {self.node[people.person[at]] for name in names for at in people.everyone(name)}
+        found = {node for name in names for at in people.everyone(name) for node in self.nodes[people.person[at]]}
         return sorted(found)
 
     def links(self) -> Links:
@@ -133,7 +137,7 @@ def _of_reviewers(resolved: ResolvedVenue, people: _People) -> dict[str, Callabl
 def _of_submissions(
     resolved: ResolvedVenue, records: Sequence[Submission], people: _People
 ) -> dict[str, Callable[[], Sequence[Any]]]:
-    wanted = resolved.demand.tolist()
+    wanted = resolved.role_demand[0].tolist()  # of reviewers, where they take part
 
     def authors(entry: Submission) -> list[Reviewer]:
         return [account for at in people.authors_of(entry) for account in people.accounts(at)]

@@ -13,11 +13,12 @@ from scipy import sparse
 from matching.constraints.bounds import Bound, GroupBound
 from matching.constraints.counting import LOAD
 from matching.constraints.problem import AssignmentProblem
+from matching.constraints.role_rows import RoleScores
 from matching.pairs import PairSet
 from matching.scores.base import ScoreOperator
 from matching.types import FloatArray, IntArray, PairArray
 
-__all__ = ["Filled", "more_load", "more_people", "without_bars"]
+__all__ = ["Filled", "filled", "more_load", "more_people", "without_bars"]
 
 
 class Filled(ScoreOperator):
@@ -36,6 +37,13 @@ class Filled(ScoreOperator):
 
     def values(self, rows: IntArray, cols: IntArray) -> FloatArray:
         return np.nan_to_num(self.scores.values(rows, cols))
+
+
+def filled(scores: ScoreOperator) -> ScoreOperator:
+    """Unknown pairs as 0; those of another role stay out of the question."""
+    if isinstance(scores, RoleScores):
+        return RoleScores(Filled(scores.scores), scores.rows)
+    return Filled(scores)
 
 
 class _Wider(ScoreOperator):

@@ -6,72 +6,57 @@ rules and repairs are found by solving again.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from matching.constraints.problem import AssignmentProblem
+from matching.explain.capacity import capacities, in_all
 from matching.explain.clash import clashing_rules
 from matching.explain.names import PEOPLE_LISTED, Names, listed, some
 from matching.explain.repairs import cheapest_repairs
 from matching.explain.resolves import Resolves, missing_in
 from matching.explain.unserved import MOST_CELLS, Shortage, short_minima, short_sets
 from matching.pairs import PairSet
+from matching.roles import REVIEWER, in_words
 from matching.solvers.base import Solution
 from matching.types import IntArray
 
-__all__ = ["capacity_of", "diagnose", "shortages"]
+__all__ = ["diagnose", "named", "shortages"]
 
 SENTENCES = 5  # repairs told in words; the list is complete
 
 
-def capacity_of(problem: AssignmentProblem) -> dict[str, Any]:
-    """Reviews needed and available by plain counting, and which setting would close a shortfall.
+def named(entry: Mapping[str, Any]) -> str:
+    """The submission of an entry, with the role where there are several."""
+    return f"{entry['submission']} ({in_words(entry['role'])})" if "role" in entry else str(entry["submission"])
 
-    Returns
-    -------
-    dict
-        ``needed``, ``available``, ``shortfall`` (reviews, int), ``sentence``, and ``load_max_that_suffices``:
-        the smallest limit which, given to everyone who takes reviews at all, covers the need by count; None
-        without a shortfall or where no limit does. Nobody can give more than one review to a submission.
-    """
-    wanting = int((problem.demand > 0).sum())
-    limits = np.minimum(problem.load_max, wanting)
-    needed, available = int(problem.demand.sum()), int(limits.sum())
-    shortfall = max(0, needed - available)
-    able = limits[limits > 0]
-    each = problem.demand[problem.demand > 0]
-    if wanting and (each == each[0]).all():
-        what = f"{some(wanting, 'submission')} x {some(int(each[0]), 'review')} = {some(needed, 'review')} needed"
-    else:
-        what = f"{some(wanting, 'submission')} need {some(needed, 'review')} in all"
-    sentence = f"{what}; {some(able.size, 'reviewer')} can give {available}"
-    enough = None
-    if shortfall:
-        sentence += f"; short by {shortfall}."
-        if able.size * wanting >= needed:
-            low, high = 1, wanting
-            while low < high:
-                middle = (low + high) // 2
-                if np.maximum(able, middle).sum() >= needed:
-                    high = middle
-                else:
-                    low = middle + 1
-            enough = low
-            sentence += f" A load_max of {enough} for these reviewers would close it by count."
-        elif able.size:
-            sentence += " No load_max closes it: a person gives a submission at most one review. Invite more people."
-        else:
-            sentence += " Every reviewer has a load_max of 0; raise it for some, or invite more people."
-    else:
-        sentence += "."
-    return {
-        "needed": needed,
-        "available": available,
-        "shortfall": shortfall,
-        "load_max_that_suffices": enough,
-        "sentence": sentence,
-    }
+
+def _short(entry: Mapping[str, Any]) -> str:
+    """An entry's row as a certificate names it."""
+    other = entry.get("role", REVIEWER) != REVIEWER
+    return f"{entry['submission']}/{entry['role']}" if other else str(entry["submission"])
+
+
+def _place(names: Names, row: int) -> dict[str, Any]:
+    """Submission of a row, and its role where there are several."""
+    if names.rows is None:
+        return {"submission": names.submissions[row]}
+    name, role = names.submissions[row], str(names.role(row))
+    return {"submission": name if role == REVIEWER else name.removesuffix(f"/{role}"), "role": role}
+
+
+def _role(names: Names, group: Shortage) -> int:
+    """Place of the role of a set of rows; a minimal one has a single role."""
+    return 0 if names.rows is None else names.rows.place(int(group.lines[0]))[0]
+
+
+def _is_whole_role(problem: AssignmentProblem, names: Names, group: Shortage) -> bool:
+    """Whether a set of rows is all that need anybody of their role."""
+    count = problem.shape[0] if names.rows is None else names.rows.n_submissions
+    first = _role(names, group) * count
+    return group.lines.size == int((problem.demand[first : first + count] > 0).sum())
 
 
 def shortages(problem: AssignmentProblem, names: Names) -> list[dict[str, Any]]:
@@ -84,7 +69,7 @@ def shortages(problem: AssignmentProblem, names: Names) -> list[dict[str, Any]]:
     for row in np.flatnonzero(eligible < problem.demand).tolist():
         out.append(
             {
-                "submission": names.submissions[row],
+                **_place(names, row),
                 "demand": int(problem.demand[row]),
                 "eligible": int(eligible[row]),
                 "excluded": _excluded(problem, names, int(row)),
@@ -107,9 +92,10 @@ def diagnose(
     -------
     dict
         ``sentences`` : list of str, the whole diagnosis in words.
-        ``capacity`` : see `capacity_of`.
+        ``capacity`` : see `matching.explain.capacity.in_all`.
         ``unfilled`` : list of {submission, demand, missing, switched_off}; the last counts people whom only the
-        switches allow_unknown and allow_zero keep out.
+        switches allow_unknown and allow_zero keep out. Here and in ``too_few_eligible`` with ``role``, where there are
+        several; elsewhere a role of a submission but for reviewers is named ``<id>/<role>``.
         ``too_few_eligible`` : see `shortages`.
         ``unserved`` : list of {submissions, reviewers, gives, needed, capacity, minimal, sentence}: disjoint sets of
         submissions that together need more than the reviewers open to them can give, while the rest of each would be
@@ -125,14 +111,15 @@ def diagnose(
     missing = missing_in(problem, solution)
     if not missing:
         return {}
-    capacity = capacity_of(problem)
+    by_role = capacities(problem, names)
+    capacity = in_all(by_role)
     few = shortages(problem, names)
     unfilled: list[dict[str, Any]] = [
         {
-            "submission": names.submissions[row],
+            **_place(names, row),
             "demand": int(problem.demand[row]),
             "missing": int(solution.unfilled[row]),
-            "switched_off": _switched_off(problem, int(row)),
+            "switched_off": _switched_off(problem, names, int(row)),
         }
         for row in np.flatnonzero(solution.unfilled).tolist()
     ]
@@ -159,26 +146,25 @@ def diagnose(
     rules_clash = None if clash is None else clash.told(problem, names)
     sentences = []
     if solution.unfilled.any():
-        where = ", ".join(f"{entry['submission']} ({entry['missing']})" for entry in unfilled[:20])
+        where = ", ".join(f"{_short(entry)} ({entry['missing']})" for entry in unfilled[:20])
         more = f" and {len(unfilled) - 20} more" if len(unfilled) > 20 else ""
         sentences.append(f"{some(int(solution.unfilled.sum()), 'review')} cannot be filled: {where}{more}.")
-    if capacity["shortfall"]:
-        sentences.append(capacity["sentence"])
+    sentences += [part["sentence"] for _, part in by_role if part["shortfall"]]
     for entry in few[:20]:
         excluded = "; ".join(f"{item['reviewer']}: {', '.join(item['reasons'])}" for item in entry["excluded"][:8])
         sentences.append(
-            f"{entry['submission']} needs {entry['demand']}, has {entry['eligible']} eligible"
+            f"{named(entry)} needs {entry['demand']}, has {entry['eligible']} eligible"
             + (f" ({excluded})." if excluded else ".")
         )
-    counted = {entry["submission"] for entry in few}
+    counted = {_short(entry) for entry in few}
     for group, entry in zip(short, unserved, strict=True):
-        whole = capacity["shortfall"] and group.lines.size == int((problem.demand > 0).sum())
+        whole = _is_whole_role(problem, names, group) and by_role[_role(names, group)][1]["shortfall"]
         if not whole and not (group.lines.size == 1 and entry["submissions"][0] in counted):
             sentences.append(entry["sentence"])
     switched = [entry for entry in unfilled if entry["switched_off"]]
     if switched:
         who = ", ".join(
-            f"{entry['submission']} ({some(entry['switched_off'], 'person', 'people')})" for entry in switched[:20]
+            f"{_short(entry)} ({some(entry['switched_off'], 'person', 'people')})" for entry in switched[:20]
         )
         sentences.append(
             "Some people are left out since their affinity is unknown or 0 and allow_unknown or allow_zero is off: "
@@ -255,12 +241,12 @@ def _unmet(group: Shortage, names: Names) -> dict[str, Any]:
     }
 
 
-def _switched_off(problem: AssignmentProblem, row: int) -> int:
+def _switched_off(problem: AssignmentProblem, names: Names, row: int) -> int:
     """People who could take a submission but for an unknown or zero affinity that the run does not allow."""
     everyone = np.arange(problem.shape[1])
     line = np.full(everyone.size, row)
     unusable = np.isnan(problem.scores.values(line, everyone)) & ~problem.barred.contains(line, everyone)
-    return int((unusable & (problem.load_max > 0)).sum())
+    return int((unusable & (problem.load_max > 0) & names.people(row)).sum())
 
 
 def _eligible_counts(problem: AssignmentProblem) -> IntArray:
@@ -293,7 +279,8 @@ def _excluded(problem: AssignmentProblem, names: Names, row: int) -> list[dict[s
     unknown = np.isnan(problem.scores.values(np.full(everyone.size, row), everyone))
     unknown &= ~PairSet(problem.locked, problem.shape).contains(np.full(everyone.size, row), everyone)
     out = []
-    for col in np.flatnonzero(barred | unknown | (problem.load_max == 0))[:PEOPLE_LISTED].tolist():
+    out_of_it = (barred | unknown | (problem.load_max == 0)) & names.people(row)
+    for col in np.flatnonzero(out_of_it)[:PEOPLE_LISTED].tolist():
         reasons = list(names.reasons(row, col)) if barred[col] else []
         if problem.load_max[col] == 0:
             reasons.append("load_max is 0")

@@ -13,11 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matching.constraints.conflicts import ConflictReason, Conflicts
+from matching.constraints.role_rows import RoleRows
 from matching.params import Params
 from matching.profiles.identity import fold_id
 from matching.profiles.people import is_pool_member
 from matching.profiles.resolve import ResolvedVenue
 from matching.profiles.text import reviewer_documents, submission_text
+from matching.roles import in_words
 from matching.scores.affinity import build_affinity, signals_of
 from matching.types import IntArray
 
@@ -99,10 +101,11 @@ class Exclusions:
 
     @property
     def demand(self) -> dict[str, int]:
-        """Reviews each submission needs beside its locked ones."""
-        held = np.bincount(self._resolved.locks[:, 0], minlength=self._resolved.shape[0])
-        left = np.maximum(self._resolved.demand - held, 0).tolist()
-        return {entry.id: count for entry, count in zip(self._resolved.submissions, left)}
+        """Reviews each submission needs beside its locked ones, by the names of the problem's rows."""
+        rows = RoleRows.of(self._resolved)
+        held = np.bincount(rows.pairs(self._resolved.locks)[:, 0], minlength=rows.shape[0])
+        left = np.maximum(self._resolved.role_demand.ravel() - held, 0).tolist()
+        return dict(zip(rows.names([entry.id for entry in self._resolved.submissions]), left, strict=True))
 
     @property
     def loads(self) -> dict[str, tuple[int, int]]:
@@ -133,7 +136,13 @@ class Exclusions:
         found = {}
         for account in people.find(name):
             person = people.person[account]
-            party = self._party(person)
+            own_columns = [
+                col
+                for col in self._resolved.person_columns[person]
+                if people.accounts[account].id in self._resolved.accounts[col]
+            ]
+            # somebody with two roles is meant in the one whose account is named
+            party = self._column(own_columns[0]) if own_columns else self._party(person)
             note = ""
             if name != party.id:
                 own = people.accounts[account].id
@@ -160,19 +169,28 @@ class Exclusions:
             reasons = tuple(
                 f"{entry.id} is not active, so it takes no part"
                 if not entry.active
-                else f"{entry.id} has the role {entry.role}; only reviewers take part in a plan of reviewers"
+                else f"{entry.id} has the role {entry.role}; only {self._taking_part}"
                 for entry in accounts
-                if not is_pool_member(entry)
+                if not is_pool_member(entry, [wish.name for wish in self._resolved.roles])
             )
             return Exclusion("role" if any(entry.active for entry in accounts) else "inactive", reasons)
         if not self._resolved.load_max[person.at]:
             return Exclusion("no-load", (f"the load_max of {person.id} is 0",))
         return None
 
+    @property
+    def _taking_part(self) -> str:
+        names = " and ".join(in_words(wish.name) for wish in self._resolved.roles)
+        return f"{names} take part in a plan of {names}"
+
     def of_pair(self, submission: Party, person: Party) -> Exclusion | None:
         """Everything that rules a pair out; None for a lawful pair."""
         found = [entry for entry in (self.of_submission(submission), self.of_person(person)) if entry is not None]
         if submission.at >= 0 and person.at >= 0:
+            role = self._resolved.role_of(person.at)
+            if not self._resolved.role_demand[role, submission.at] and not found:
+                what = in_words(self._resolved.roles[role].name)
+                found.append(Exclusion("no-demand", (f"{submission.id} needs no {what}: its demand for them is 0",)))
             conflicts = self._conflicts.reasons(submission.at, person.at)
             if conflicts:
                 words = tuple(f"conflict ({reason.rule}): {reason.evidence or reason.rule}" for reason in conflicts)
@@ -192,6 +210,10 @@ class Exclusions:
         everyone = np.arange(self._resolved.shape[1])
         out = self._unknown(submission.at, everyone) | (self._resolved.load_max == 0)
         out[self._conflicts.pairs.row(submission.at)] = True
+        if self._resolved.demand[submission.at]:
+            idle = np.flatnonzero(self._resolved.role_demand[:, submission.at] == 0)
+            for role in idle.tolist():
+                out[self._resolved.role_columns[role] : self._resolved.role_columns[role + 1]] = True
         parties = [self._column(col) for col in np.flatnonzero(out).tolist()]
         parties += [self._party(person) for person in np.flatnonzero(self._resolved.columns < 0).tolist()]
         for party in sorted(parties, key=lambda entry: entry.id):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from typing import Any, cast
@@ -20,7 +20,7 @@ from matching.profiles.identity import fold_id
 from matching.profiles.resolve import ResolvedVenue
 from matching.scores.operator import AffinityOperator
 
-__all__ = ["Explanation", "PairExplanation", "Reasoner"]
+__all__ = ["Explanation", "PairExplanation", "Reasoner", "RoleExplanation"]
 
 LISTED = 50  # candidates listed; the counts are always complete
 NEXT = 5  # people listed below the last one chosen or asked about
@@ -48,6 +48,16 @@ class PairExplanation:
 
 
 @dataclass(frozen=True, slots=True)
+class RoleExplanation:
+    """One role of a submission: people wanted, assigned, and who could be assigned."""
+
+    role: str
+    demand: int
+    received: int
+    eligible: int
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """Why the plan serves one submission as it does.
 
@@ -66,6 +76,9 @@ class Explanation:
         People above the last one chosen or asked about who did not fit into `candidates`.
     notes : tuple of str
         What else a reader should know, such as a venue that has changed since the plan was made.
+    roles : tuple of RoleExplanation
+        Of a plan of several roles: demand, received and eligible of each. Then the numbers above count all roles
+        together, and pairs and candidates come role by role.
     """
 
     submission: str
@@ -77,10 +90,16 @@ class Explanation:
     candidates: tuple[Standing, ...]
     not_listed: int = 0
     notes: tuple[str, ...] = field(default=())
+    roles: tuple[RoleExplanation, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain dicts, lists, strings and numbers: strict JSON."""
-        return cast(dict[str, Any], plain(asdict(self)))
+        """Plain dicts, lists, strings and numbers: strict JSON. Roles are said where there are several."""
+        record = cast(dict[str, Any], plain(asdict(self)))
+        if not self.roles:
+            del record["roles"]
+            for standing in (*(pair["standing"] for pair in record["pairs"]), *record["candidates"]):
+                del standing["role"]
+        return record
 
 
 class Reasoner:
@@ -124,25 +143,39 @@ class Reasoner:
         """
         row = self._row(submission)
         asked = () if reviewer is None else self._columns(reviewer)
-        line = self._standings.line(row)
-        standing = cache(lambda col: self._standings.of_person(line, col))  # of thousands, few are ever looked at
-        place = np.empty_like(line.order)
-        place[line.order] = np.arange(line.order.size)
-        shown = sorted(line.chosen, key=lambda col: int(place[col]))
-        shown += [col for col in sorted(asked, key=lambda col: int(place[col])) if col not in line.chosen]
-        last = max((int(place[col]) for col in shown), default=-1) + 1
+        lines = [self._standings.line(row, role) for role in range(len(self._resolved.roles))]
+        whole = [self._line(line, asked) for line in lines]
         record = self._resolved.submissions[row]
+        roles = tuple(
+            RoleExplanation(
+                wish.name, int(self._problem.demand[line.place]), len(line.chosen), line.eligible
+            )
+            for wish, line in zip(self._resolved.roles, lines, strict=True)
+        )  # fmt: skip
         return Explanation(
             record.id,
             record.title,
-            int(self._problem.demand[row]),
-            len(line.chosen),
-            line.eligible,
-            tuple(self._pair(line, col, standing) for col in shown),
-            tuple(standing(col) for col in line.order[: min(LISTED, last + NEXT)].tolist()),
-            max(0, last - LISTED),
-            (*self._notes, *self._remarks(line)),
+            sum(entry.demand for entry in roles),
+            sum(entry.received for entry in roles),
+            sum(entry.eligible for entry in roles),
+            tuple(pair for pairs, _, _ in whole for pair in pairs),
+            tuple(standing for _, standings, _ in whole for standing in standings),
+            sum(more for _, _, more in whole),
+            (*self._notes, *self._remarks(lines)),
+            roles if len(roles) > 1 else (),
         )
+
+    def _line(self, line: Line, asked: tuple[int, ...]) -> tuple[list[PairExplanation], list[Standing], int]:
+        """Of one role: those assigned or asked about, the candidates, and how many did not fit among those."""
+        standing = cache(lambda col: self._standings.of_person(line, col))  # of thousands, few are ever looked at
+        place = np.full(line.scores.size, -1)
+        place[line.order] = np.arange(line.order.size)
+        shown = sorted(line.chosen, key=lambda col: int(place[col]))
+        of_role = [col for col in asked if place[col] >= 0 and col not in line.chosen]
+        shown += sorted(of_role, key=lambda col: int(place[col]))
+        last = max((int(place[col]) for col in shown), default=-1) + 1
+        candidates = [standing(col) for col in line.order[: min(LISTED, last + NEXT)].tolist()]
+        return [self._pair(line, col, standing) for col in shown], candidates, max(0, last - LISTED)
 
     def _pair(self, line: Line, col: int, standing: Callable[[int], Standing]) -> PairExplanation:
         above = np.flatnonzero(line.scores > line.scores[col]).tolist()  # nobody, where it is unknown
@@ -151,14 +184,14 @@ class Reasoner:
             standing(col), self._evidence.of_pair(line.row, col), better.total(), dict(sorted(better.items()))
         )
 
-    def _remarks(self, line: Line) -> list[str]:
-        missing = self._plan.unfilled.get(self._resolved.submissions[line.row].id, 0)
+    def _remarks(self, lines: Sequence[Line]) -> list[str]:
+        missing = self._plan.unfilled.get(self._resolved.submissions[lines[0].row].id, 0)
         out = []
         if missing:
             out.append(f"{missing} review{'s' if missing > 1 else ''} of this submission cannot be filled by any plan")
         if not self._plan.certificate.audited:
             out.append("this plan is not proven best, so prices are no proof")
-        if not self._notes and any(self._differs(line, col) for col in line.chosen):
+        if not self._notes and any(self._differs(line, col) for line in lines for col in line.chosen):
             out.append(
                 "affinities worked out now differ from the plan's own, by another version of a library or of a model"
             )

@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
+from matching.constraints.role_rows import RoleRows
+
 __all__ = ["PEOPLE_LISTED", "Names", "listed", "some"]
 
 PEOPLE_LISTED = 50  # people named in one entry; the counts are always complete
@@ -32,6 +37,8 @@ class Names:
         shared affiliation for one; never authorship and never what somebody declared.
     submission_areas, reviewer_areas : sequence of sequence of str
         Subject areas in row and column order; empty where areas are not known.
+    rows : RoleRows or None
+        Of a problem of several roles; a row is then a role of a submission.
     """
 
     submissions: Sequence[str]
@@ -40,6 +47,19 @@ class Names:
     may_be_lifted: Callable[[int, int], bool] = _never
     submission_areas: Sequence[Sequence[str]] = ()
     reviewer_areas: Sequence[Sequence[str]] = ()
+    rows: RoleRows | None = None
+
+    def people(self, row: int) -> NDArray[np.bool_]:
+        """Whether each column is of the role of a row, bool of shape (n_reviewers,)."""
+        if self.rows is None:
+            return np.ones(len(self.reviewers), dtype=bool)
+        out = np.zeros(len(self.reviewers), dtype=bool)
+        out[self.rows.columns(self.rows.place(row)[0])] = True
+        return out
+
+    def role(self, row: int) -> str | None:
+        """Role of a row in a problem of several, else None."""
+        return None if self.rows is None else self.rows.roles[self.rows.place(row)[0]]
 
 
 def some(count: int, one: str, many: str | None = None) -> str:

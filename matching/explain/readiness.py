@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from matching.constraints.problem import AssignmentProblem
+from matching.constraints.role_rows import RoleRows
 from matching.notices import Notice, in_words
 from matching.profiles.identity import fold_address, is_address
 from matching.profiles.resolve import ResolvedVenue
@@ -168,41 +169,45 @@ def fit_notices(
     resolved: ResolvedVenue,
     affinity: AffinityOperator,
     problem: AssignmentProblem,
-    best_assigned: Mapping[str, float | None],
+    best_assigned: Mapping[tuple[str, str], float | None],
 ) -> Iterator[Notice]:
-    """``nobody-fits``: submissions for which the best eligible text affinity is below POOR_FIT.
+    """``nobody-fits``: submissions for which the best eligible text affinity is below POOR_FIT, role by role.
 
     Nothing for venues with fewer than FIT_PAIRS known text pairs.
 
     Parameters
     ----------
-    best_assigned : mapping of submission id to float or None
+    best_assigned : mapping of (submission id, role) to float or None
         Best text affinity among those assigned; a submission whose own reviewer fits needs no further look.
     """
     text = next((entry for entry in affinity.signals if entry.name == "text" and entry.weight > 0), None)
     if text is None or text.operator is None or text.known < FIT_PAIRS:
         return
-    able = problem.load_max > 0
-    everyone = slice(0, problem.shape[1])
-    found: list[tuple[str, float]] = []
-    for row, submission in enumerate(resolved.submissions):
-        assigned = best_assigned.get(submission.id)
-        if (assigned is not None and assigned >= POOR_FIT) or not problem.demand[row]:
-            continue
-        line = np.array(text.operator.block(slice(row, row + 1), everyone)[0], dtype=np.float64)
-        line[~able] = np.nan
-        line[problem.barred.row(row)] = np.nan
-        if not np.isnan(line).all() and (best := float(np.nanmax(line))) < POOR_FIT:
-            found.append((submission.id, best))
-    if found:
-        names = [name for name, _ in found]
-        yield Notice(
-            "nobody-fits",
-            f"no eligible reviewer's texts fit {_some(names, 'submission')} (text affinity below {POOR_FIT:g}): "
-            f"{in_words([f'{name} (best {best:.2f})' for name, best in found])}.",
-            tuple(names),
-            data={"threshold": POOR_FIT, "best": dict(found)},
-        )
+    places = RoleRows.of(resolved)
+    for at, role in enumerate(places.roles):
+        people = places.columns(at)
+        able = problem.load_max[people] > 0
+        found: list[tuple[str, float]] = []
+        for number, submission in enumerate(resolved.submissions):
+            row = at * places.n_submissions + number
+            assigned = best_assigned.get((submission.id, role))
+            if (assigned is not None and assigned >= POOR_FIT) or not problem.demand[row]:
+                continue
+            line = np.array(text.operator.block(slice(number, number + 1), people)[0], dtype=np.float64)
+            line[~able] = np.nan
+            line[problem.barred.row(row) - people.start] = np.nan
+            if not np.isnan(line).all() and (best := float(np.nanmax(line))) < POOR_FIT:
+                found.append((submission.id, best))
+        if found:
+            names = [name for name, _ in found]
+            whose = "reviewer" if len(places.roles) == 1 else role.replace("_", " ")
+            yield Notice(
+                "nobody-fits",
+                f"no eligible {whose}'s texts fit {_some(names, 'submission')} (text affinity below {POOR_FIT:g}): "
+                f"{in_words([f'{name} (best {best:.2f})' for name, best in found])}.",
+                tuple(names),
+                data={"threshold": POOR_FIT, "best": dict(found)},
+            )
 
 
 def _texts(resolved: ResolvedVenue, readings: Readings) -> Iterator[tuple[str, str, Sequence[str]]]:

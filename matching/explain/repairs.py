@@ -14,11 +14,13 @@ import numpy as np
 
 from matching.constraints.bounds import GroupBound
 from matching.constraints.problem import AssignmentProblem
-from matching.explain.changes import Filled, more_load, more_people, without_bars
+from matching.constraints.role_rows import ONE_ROLE
+from matching.explain.changes import filled, more_load, more_people, without_bars
 from matching.explain.clash import Clash, relaxed
 from matching.explain.names import Names, listed, some
 from matching.explain.resolves import Resolves
 from matching.explain.unserved import Shortage, open_pairs
+from matching.roles import one_of
 from matching.types import IntArray
 
 __all__ = ["cheapest_repairs"]
@@ -64,7 +66,7 @@ def cheapest_repairs(
         ``kind`` ("load_max", "conflict", "allow_unknown", "recruit", "load_min" or "rule"), ``sentence``,
         ``changes`` (single steps: reviews, pairs, bounds, people), ``filled`` and ``missing`` (closed by it, and still
         missing after it; of a solve of the changed problem), and who or what is changed: ``submissions``,
-        ``reviewers``, ``areas``, ``rule``.
+        ``reviewers``, ``areas``, ``rule``, and of recruits for one of several roles ``role``.
     note : str or None
         What was not looked at, and why.
     """
@@ -143,7 +145,7 @@ def _candidates(
         out.append(_recruits(problem, short, names))
     for group in short:
         out += [_recruits(problem, [group], names), _loads(problem, group, names), _conflicts(problem, group, names)]
-    out += [_everyone(problem, short), _unknown(problem)]
+    out += [_everyone(problem, short, names), _unknown(problem, names)]
     return out
 
 
@@ -200,10 +202,15 @@ def _asked_for(problem: AssignmentProblem, clash: Clash | None) -> list[tuple[in
     return [(at, rule, b) for (at, b), rule in found.items()]
 
 
-def _everyone(problem: AssignmentProblem, short: Sequence[Shortage]) -> Iterator[_Repair]:
+def _everyone(problem: AssignmentProblem, short: Sequence[Shortage], names: Names) -> Iterator[_Repair]:
+    """Everybody who takes reviews and is of a role that is short."""
     if not short:
         return
-    able = np.flatnonzero(problem.load_max > 0)
+    concerned = np.zeros(problem.shape[1], dtype=bool)
+    for group in short:
+        concerned |= names.people(int(group.lines[0]))
+        concerned |= names.people(int(group.lines[-1]))
+    able = np.flatnonzero((problem.load_max > 0) & concerned)
     if able.size:
         yield _Repair(
             "load_max", f"One more review by each of all {some(able.size, 'reviewer')}", able.size,
@@ -230,15 +237,18 @@ def _conflicts(problem: AssignmentProblem, group: Shortage, names: Names) -> Ite
             )  # fmt: skip
 
 
-def _unknown(problem: AssignmentProblem) -> Iterator[_Repair]:
+def _unknown(problem: AssignmentProblem, names: Names) -> Iterator[_Repair]:
     """Pairs that only the switches keep out."""
     if not getattr(problem.scores, "may_be_unknown", True):
         return
     everyone = slice(0, problem.shape[1])
-    if any(np.isnan(problem.scores.block(slice(row, row + 1), everyone)).any() for row in range(problem.shape[0])):
+    if any(
+        (np.isnan(problem.scores.block(slice(row, row + 1), everyone)[0]) & names.people(row)).any()
+        for row in range(problem.shape[0])
+    ):
         yield _Repair(
             "allow_unknown", "Switching on allow_unknown and allow_zero", 1,
-            replace(problem, scores=Filled(problem.scores)), {},
+            replace(problem, scores=filled(problem.scores)), {},
         )  # fmt: skip
 
 
@@ -255,10 +265,14 @@ def _recruits(problem: AssignmentProblem, short: Sequence[Shortage], names: Name
     open_to = np.full((problem.shape[0], count), np.nan)
     open_to[lines] = 0.0
     about = f" (areas {', '.join(common)})" if common else ""
+    roles = {names.role(row) for row in lines.tolist()}
+    role = roles.pop() if len(roles) == 1 else None
+    who = some(count, "more reviewer") if role is None else some(count, f"more {one_of(role)}")
+    of_role = {} if role is None else {"role": role}
     each = " who takes 1 review" if count == 1 else " who take 1 review each"
     yield _Repair(
-        "recruit", f"{some(count, 'more reviewer')} free of conflict with {listed(ids)}{about}{each}",
-        count, more_people(problem, open_to), {"submissions": ids, "areas": common},
+        "recruit", f"{who} free of conflict with {listed(ids)}{about}{each}",
+        count, more_people(problem, open_to), {"submissions": ids, "areas": common, **of_role},
     )  # fmt: skip
 
 
@@ -292,6 +306,8 @@ def _rules(problem: AssignmentProblem, clash: Clash | None, names: Names) -> Ite
     if clash is None:
         return
     for at, keys in clash.parts.items():
+        if problem.rules[at].name == ONE_ROLE:
+            continue  # no wish of a chair: nobody is reviewer and area chair of one submission
         steps = [keys[place : place + 1] for place in range(min(len(keys), OF_A_KIND))]
         for part in steps + ([keys] if len(keys) > 1 else []):
             rules = list(problem.rules)

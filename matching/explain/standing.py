@@ -13,9 +13,12 @@ import numpy as np
 
 from matching.constraints.conflicts import ConflictReason, Conflicts
 from matching.constraints.problem import AssignmentProblem
+from matching.constraints.role_rows import RoleRows, RoleScores
 from matching.notices import in_words
 from matching.plan.plan import AssignmentPlan
 from matching.profiles.resolve import ResolvedVenue
+from matching.roles import REVIEWER
+from matching.roles import in_words as in_words_of
 from matching.types import FloatArray, IntArray
 
 __all__ = ["REASONS", "Line", "PriceProof", "Standing", "Standings"]
@@ -36,6 +39,7 @@ class PriceProof:
     Attributes
     ----------
     affinity : float
+        Multiplied by the weight of the role, where it has one.
     submission_price : float
         What one more review is worth to the submission under the plan, in units of affinity.
     reviewer_price : float
@@ -71,6 +75,8 @@ class Standing:
         Held on this submission before the run.
     conflicts : tuple of ConflictReason
     price : PriceProof or None
+    role : str
+        In which the person takes part; ranks count within it.
     """
 
     reviewer: str
@@ -84,21 +90,25 @@ class Standing:
     locked: bool = False
     conflicts: tuple[ConflictReason, ...] = ()
     price: PriceProof | None = None
+    role: str = REVIEWER
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Line:
-    """Everybody on one submission, as numbers.
+    """Everybody of one role on one submission, as numbers.
 
     Attributes
     ----------
     row : int
+        Of the submission.
+    place : int
+        The problem's row: of the submission in the role.
     scores : ndarray of shape (n_reviewers,), float64
         Affinities; NaN where unknown.
     ranks : ndarray of shape (n_reviewers,), int64
         From 1 among the eligible, equal affinities alike; 0 for the others.
-    order : ndarray of shape (n_reviewers,), int64
-        Columns by falling affinity, unknown ones last, then by id.
+    order : ndarray of int64
+        Columns of the role by falling affinity, unknown ones last, then by id.
     chosen : tuple of int
         Columns of those the plan has on it.
     barred : frozenset of int
@@ -106,6 +116,7 @@ class Line:
     """
 
     row: int
+    place: int
     scores: FloatArray
     ranks: IntArray
     order: IntArray
@@ -132,6 +143,8 @@ class Standings:
         self, resolved: ResolvedVenue, conflicts: Conflicts, problem: AssignmentProblem, plan: AssignmentPlan
     ) -> None:
         self._resolved, self._conflicts, self._problem, self._plan = resolved, conflicts, problem, plan
+        self._rows = RoleRows.of(resolved)
+        self._names = self._rows.names([entry.id for entry in resolved.submissions])
         self._loads = Counter(pair.reviewer for pair in plan.assignments)
         self._beside: dict[str, list[str]] = defaultdict(list)
         self._on: dict[str, set[str]] = defaultdict(set)
@@ -140,17 +153,26 @@ class Standings:
             self._on[pair.submission].add(pair.reviewer)
         self._held = set(map(tuple, resolved.locks.tolist()))
 
-    def line(self, row: int) -> Line:
-        """The order of everybody in the run on one submission; nobody's reason is worked out yet."""
+    def line(self, row: int, role: int = 0) -> Line:
+        """The order of everybody of a role on one submission; nobody's reason is worked out yet."""
+        place = role * self._rows.n_submissions + row
         everyone = np.arange(self._problem.shape[1])
-        scores = self._problem.scores.values(np.full(everyone.size, row), everyone)
+        people = self._rows.columns(role)
+        # of a problem of several roles the affinities without weights, and nobody of another role
+        plain = self._problem.scores
+        plain = plain.scores if isinstance(plain, RoleScores) else plain
+        scores = np.full(everyone.size, np.nan)
+        scores[people] = plain.values(np.full(people.stop - people.start, row), everyone[people])
         eligible = ~np.isnan(scores) & (self._problem.load_max > 0)
-        barred = self._problem.barred.row(row)
+        barred = self._problem.barred.row(place)
         eligible[barred] = False
         index, on = self._resolved.reviewer_index, self._on.get(self._resolved.submissions[row].id, ())
-        chosen = sorted(col for col in map(index.get, on) if col is not None)
+        found = [col for col in map(index.get, on) if col is not None]
+        chosen = sorted(col for col in found if people.start <= col < people.stop)
         order = np.lexsort((everyone, -np.nan_to_num(scores, nan=-np.inf)))
-        return Line(row, scores, _ranks(scores, eligible), order, tuple(chosen), frozenset(barred.tolist()))
+        order = order[(order >= people.start) & (order < people.stop)]
+        ranks = _ranks(scores, eligible)
+        return Line(row, place, scores, ranks, order, tuple(chosen), frozenset(barred.tolist()))
 
     def of_person(self, line: Line, col: int) -> Standing:
         """One person's standing on the submission of a line."""
@@ -170,6 +192,7 @@ class Standings:
             (row, col) in self._held,
             barred,
             price,
+            reviewer.role,
         )
 
     def _why(self, line: Line, col: int, score: float) -> tuple[str, str, PriceProof | None]:
@@ -179,8 +202,9 @@ class Standings:
         if col in chosen:
             held = (row, col) in self._held
             return "assigned", "assigned" + (": held before the run and kept" if held else ""), None
-        if not problem.demand[row]:
-            return "no-demand", "the submission needs no reviews: its demand is 0", None
+        if not problem.demand[line.place]:
+            what = "reviews" if len(self._rows.roles) == 1 else in_words_of(self._resolved.reviewers[col].role)
+            return "no-demand", f"the submission needs no {what}: its demand is 0", None
         if not most:
             return "no-load", "takes no reviews: load_max is 0", None
         if col in line.barred:
@@ -190,7 +214,7 @@ class Standings:
             return "conflict", f"conflict ({stated})", None
         if math.isnan(score):
             return "unknown-affinity", "affinity unknown, or 0, and allow_unknown or allow_zero is off", None
-        price = self._price(row, col, score)
+        price = self._price(line, col, score)
         proof = self._proof(price)
         lower = [other for other in chosen if scores[other] < score - TOLERANCE]
         level = [other for other in chosen if abs(scores[other] - score) <= TOLERANCE]
@@ -208,13 +232,14 @@ class Standings:
             return "held", f"the place is held by {who}, locked before the run", price
         return "elsewhere", f"the plan as a whole is better with them elsewhere{proof}", price
 
-    def _price(self, row: int, col: int, score: float) -> PriceProof | None:
+    def _price(self, line: Line, col: int, score: float) -> PriceProof | None:
         certificate = self._plan.certificate
-        submission = certificate.submission_prices.get(self._resolved.submissions[row].id)
+        submission = certificate.submission_prices.get(self._names[line.place])
         reviewer = certificate.reviewer_prices.get(self._resolved.reviewers[col].id)
         # with rules, or for another objective, prices belong to weighted affinities and say nothing about this one
         if submission is None or reviewer is None or certificate.proofs:
             return None
+        score *= self._rows.weights[self._rows.place(line.place)[0]]
         return PriceProof(score, submission, reviewer, score <= submission + reviewer + TOLERANCE)
 
     def _proof(self, price: PriceProof | None) -> str:

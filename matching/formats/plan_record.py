@@ -9,6 +9,7 @@ from typing import Any
 from matching.formats.faults import Faults
 from matching.notices import Notice
 from matching.plan.plan import Alternate, Assignment, AssignmentPlan, Certificate, ScorePart
+from matching.roles import REVIEWER, ROLES
 from matching.solvers.base import Status
 
 __all__ = ["plan_of"]
@@ -63,6 +64,7 @@ PRICES: Kind = (
 )
 CHANCE_OR_NULL: Kind = (lambda value: value is None or _is_chance(value), "a number between 0 and 1, or null")
 CHANCES: Kind = (_is_chances, "a list of [submission, reviewer, number between 0 and 1]")
+ROLE: Kind = (lambda value: value in ROLES, f"one of {', '.join(ROLES)}")
 STATUS: Kind = (
     lambda value: isinstance(value, str) and value in {status.value for status in Status},
     f"one of {', '.join(status.value for status in Status)}",
@@ -76,15 +78,20 @@ PLAN: Mapping[str, Kind] = {
 }  # fmt: skip
 LATER: Mapping[str, Any] = {"objectives": [], "probabilities": [], "rule_shortfalls": []}
 """Fields that plans written before there were objectives and rules lack, with what that means."""
+ABSENT: Mapping[str, Mapping[str, Any]] = {
+    "assignments": {"probability": None, "role": REVIEWER}, "alternates": {"role": REVIEWER},
+}  # fmt: skip
+"""Fields of pairs that older plans, and roles that plans of reviewers alone, lack, with what that means."""
 ASSIGNMENT: Mapping[str, Kind] = {
     "submission": TEXT, "reviewer": TEXT, "affinity": NUMBER, "parts": OBJECTS, "locked": FLAG, "reasons": TEXTS,
-    "probability": CHANCE_OR_NULL,
+    "probability": CHANCE_OR_NULL, "role": ROLE,
 }  # fmt: skip
 PART: Mapping[str, Kind] = {
     "signal": TEXT, "value": NUMBER_OR_NULL, "used": NUMBER_OR_NULL, "weight": NUMBER, "contribution": NUMBER_OR_NULL,
 }  # fmt: skip
 ALTERNATE: Mapping[str, Kind] = {
     "submission": TEXT, "reviewer": TEXT, "rank": COUNT, "affinity": NUMBER_OR_NULL, "spare_load": COUNT, "full": FLAG,
+    "role": ROLE,
 }  # fmt: skip
 CERTIFICATE: Mapping[str, Kind] = {
     "submission_prices": PRICES, "reviewer_prices": PRICES, "penalty": NUMBER, "missing": COUNT, "audited": FLAG,
@@ -110,7 +117,7 @@ def plan_of(record: Mapping[str, Any], faults: Faults) -> AssignmentPlan | None:
     _fits({name: provenance[name] for name in PROVENANCE if name in provenance}, PROVENANCE, "provenance.", faults, ())
     for name, kinds in (("assignments", ASSIGNMENT), ("alternates", ALTERNATE), ("notices", NOTICE)):
         for at, entry in enumerate(record[name]):
-            entry = {"probability": None, **entry} if name == "assignments" else entry
+            entry = {**ABSENT.get(name, {}), **entry}
             if _fits(entry, kinds, f"{name}.{at}.", faults) and name == "assignments":
                 for place, part in enumerate(entry["parts"]):
                     _fits(part, PART, f"{name}.{at}.parts.{place}.", faults)

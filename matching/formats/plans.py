@@ -11,6 +11,7 @@ from matching.formats.json_text import dump_json, parse_json
 from matching.formats.plan_record import plan_of
 from matching.plan.plan import Alternate, Assignment, AssignmentPlan
 from matching.profiles.venue import Venue
+from matching.roles import REVIEWER, ROLES
 
 __all__ = [
     "PLAN_SCHEMA",
@@ -53,7 +54,7 @@ def read_plan_json(data: bytes, *, name: str = "plan.json") -> AssignmentPlan:
 
 
 def write_plan_csv(plan: AssignmentPlan, *, venue: Venue | None = None, for_spreadsheets: bool = False) -> bytes:
-    """A plan as a table, one row an assignment, by submission, falling affinity and reviewer.
+    """A plan as a table, one row an assignment, by submission, role, falling affinity and reviewer.
 
     Parameters
     ----------
@@ -66,7 +67,8 @@ def write_plan_csv(plan: AssignmentPlan, *, venue: Venue | None = None, for_spre
     Returns
     -------
     bytes
-        Columns submission, reviewer, affinity, locked, probability (of randomised plans only),
+        Columns submission, reviewer, role (of plans that name roles only), affinity, locked, probability (of randomised
+        plans only),
         ``contribution_<signal>`` for each signal, reasons.
     """
     signals = sorted({part.signal for item in plan.assignments for part in item.parts})
@@ -76,15 +78,20 @@ def write_plan_csv(plan: AssignmentPlan, *, venue: Venue | None = None, for_spre
     drawn = any(item.probability is not None for item in plan.assignments)
     chance = ["probability"] if drawn else []
     shares_of = [f"contribution_{name}" for name in signals]
-    header = ["submission", "reviewer", "affinity", "locked", *chance, *extra, *shares_of]
+    role = ["role"] if plan.names_roles else []
+    header = ["submission", "reviewer", *role, "affinity", "locked", *chance, *extra, *shares_of]
     rows: list[list[str | int | float | None]] = []
-    for item in sorted(plan.assignments, key=lambda item: (item.submission, -item.affinity, item.reviewer)):
+    for item in sorted(
+        plan.assignments,
+        key=lambda item: (item.submission, ROLES.index(item.role), -item.affinity, item.reviewer),
+    ):  # fmt: skip
         shares = {part.signal: part.contribution for part in item.parts}
         known = [titles.get(item.submission, ""), names.get(item.reviewer, "")] if venue else []
         rows.append(
             [
                 item.submission,
                 item.reviewer,
+                *([item.role] if role else []),
                 float(item.affinity),
                 item.locked,
                 *([item.probability] if drawn else []),
@@ -108,20 +115,41 @@ def write_probabilities_csv(plan: AssignmentPlan, *, for_spreadsheets: bool = Fa
     return write_table(["submission", "reviewer", "probability", "drawn"], rows, for_spreadsheets=for_spreadsheets)
 
 
-def write_openreview_assignments(plan: AssignmentPlan) -> bytes:
-    """OpenReview's assignments.json: for each submission with reviewers a list of user and score, by reviewer."""
+def write_openreview_assignments(plan: AssignmentPlan, role: str = REVIEWER) -> bytes:
+    """OpenReview's assignments.json: for each submission with reviewers a list of user and score, by reviewer.
+
+    Parameters
+    ----------
+    role : str
+        OpenReview keeps a file for each role; people of other roles are left out.
+    """
     found: dict[str, list[dict[str, Any]]] = {}
     for item in sorted(plan.assignments, key=lambda item: (item.submission, item.reviewer)):
+        if item.role != role:
+            continue
         found.setdefault(item.submission, []).append(_entry(item))
     return dump_json(found)
 
 
-def write_openreview_alternates(plan: AssignmentPlan) -> bytes:
-    """OpenReview's alternates.json: for every submission a list of user and score, by falling score."""
+def write_openreview_alternates(plan: AssignmentPlan, role: str = REVIEWER) -> bytes:
+    """OpenReview's alternates.json: for every submission a list of user and score, by falling score.
+
+    Parameters
+    ----------
+    role : str
+        As for `write_openreview_assignments`.
+    """
+    params = plan.provenance.get("params")
+    several = isinstance(params, Mapping) and len(params.get("roles") or ()) > 1
+    ends = tuple(f"/{name}" for name in ROLES if several and name != REVIEWER)
+    rows = {next((name.removesuffix(end) for end in ends if name.endswith(end)), name): None
+            for name in plan.certificate.submission_prices}  # fmt: skip
     found: dict[str, list[dict[str, Any]]] = {
-        name: [] for name in (*plan.certificate.submission_prices, *(item.submission for item in plan.assignments))
+        name: [] for name in (*rows, *(item.submission for item in plan.assignments))
     }
     for item in sorted(plan.alternates, key=lambda item: (item.submission, -item.affinity, item.reviewer)):
+        if item.role != role:
+            continue
         found.setdefault(item.submission, []).append(_entry(item))
     return dump_json(found)
 

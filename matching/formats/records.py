@@ -14,6 +14,7 @@ from matching.formats.faults import Faults
 from matching.formats.fields import Fields
 from matching.profiles.reviewer import Publication, Reviewer
 from matching.profiles.submission import Author, Submission
+from matching.roles import ROLES
 
 __all__ = [
     "publication_from_dict",
@@ -26,7 +27,6 @@ __all__ = [
     "submissions_from_dicts",
 ]
 
-ROLES = ("reviewer", "area_chair", "emergency")
 Value = TypeVar("Value", Reviewer, Submission)
 
 

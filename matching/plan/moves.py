@@ -11,6 +11,7 @@ from typing import Any
 from matching.errors import InvalidParamsError, Issue
 from matching.notices import Notice
 from matching.plan.plan import AssignmentPlan, plain
+from matching.roles import REVIEWER
 from matching.solvers.start import Start
 
 __all__ = ["changes_notice", "checked_start", "moves_of", "start_hash", "start_of"]
@@ -33,9 +34,20 @@ def checked_start(start: Any) -> AssignmentPlan | None:
 
 
 def start_of(plan: AssignmentPlan, submissions: Sequence[str], reviewers: Sequence[str]) -> Start:
-    """The pairs and prices of a plan in rows and columns of the venue of now."""
-    certificate = plan.certificate
-    return Start.by_id(_pairs(plan), certificate.submission_prices, certificate.reviewer_prices, submissions, reviewers)
+    """The pairs and prices of a plan in rows and columns of the venue of now.
+
+    Parameters
+    ----------
+    submissions, reviewers : sequence of str
+        Names of the rows and columns. Those of a role other than reviewer may be ``<id>/<role>``.
+    """
+    certificate, rows = plan.certificate, frozenset(submissions)
+    pairs = []
+    for pair in plan.assignments:
+        in_role = f"{pair.submission}/{pair.role}"
+        own = pair.role != REVIEWER and in_role in rows
+        pairs.append((in_role if own else pair.submission, pair.reviewer))
+    return Start.by_id(pairs, certificate.submission_prices, certificate.reviewer_prices, submissions, reviewers)
 
 
 def start_hash(plan: AssignmentPlan) -> str:

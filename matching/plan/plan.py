@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, cast
 
 from matching.notices import Notice
+from matching.roles import REVIEWER
 from matching.solvers.base import Status
 
 __all__ = ["Alternate", "Assignment", "AssignmentPlan", "Certificate", "ScorePart"]
@@ -45,7 +46,7 @@ class Assignment:
     submission, reviewer : str
         Outside ids.
     affinity : float
-        Sum of the parts' contributions, exactly as the solver saw it.
+        Sum of the parts' contributions, exactly as the solver saw it before the weight of a role.
     parts : tuple of ScorePart
     locked : bool
         Held before the run and kept.
@@ -53,6 +54,8 @@ class Assignment:
         Sentences a chair can read.
     probability : float or None
         Probability with which a randomised plan draws the pair, (0, 1]; None for other plans.
+    role : str
+        What the person is on the submission: "reviewer", "area_chair" or "emergency".
     """
 
     submission: str
@@ -62,6 +65,7 @@ class Assignment:
     locked: bool = False
     reasons: tuple[str, ...] = ()
     probability: float | None = None
+    role: str = REVIEWER
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,8 @@ class Alternate:
         Reviews this person could still take under the plan.
     full : bool
         ``spare_load == 0``.
+    role : str
+        The role in which the person could stand in; ranks count within it.
     """
 
     submission: str
@@ -86,6 +92,7 @@ class Alternate:
     affinity: float
     spare_load: int
     full: bool
+    role: str = REVIEWER
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +103,9 @@ class Certificate:
     + sum over lawful pairs of max(0, affinity - u - w) + penalty * missing + affinity of the locked pairs``,
 
     where locked pairs are taken out of demand, load_max, load_min (down to 0) and the lawful pairs first, and
-    lines with no demand or no load left take no part. Weak duality makes this a bound for any numbers u and w;
+    lines with no demand or no load left take no part. In a plan of several roles "submission" here means each role of
+    a submission, named ``<id>/<role>`` but for reviewers; only people of the role are lawful for it, and an affinity
+    is multiplied by the weight of the role. Weak duality makes this a bound for any numbers u and w;
     with missing reviews none may lie below -penalty. `matching.plan.audit` is this formula as code.
 
     Attributes
@@ -131,13 +140,13 @@ class AssignmentPlan:
     ----------
     status : Status
     assignments : tuple of Assignment
-        By submission id, then falling affinity, then reviewer id.
+        By submission id, then role, then falling affinity, then reviewer id.
     alternates : tuple of Alternate
-        By submission id, then rank.
+        By submission id, then role, then rank.
     value, bound, gap : float
         See Solution.
     unfilled : mapping of submission id to int
-        Only submissions that miss reviews.
+        Only submissions that miss reviews, of all roles together.
     certificate : Certificate
     objectives : tuple of mapping
         For each objective of the stack: its name and options, value, bound and gap.
@@ -172,8 +181,24 @@ class AssignmentPlan:
     rule_shortfalls: tuple[Mapping[str, Any], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """The plan as plain dicts, lists, strings and numbers: strict JSON, no NaN, no numpy."""
-        return cast(dict[str, Any], plain(asdict(self)))
+        """The plan as plain dicts, lists, strings and numbers: strict JSON, no NaN, no numpy.
+
+        Assignments and alternates say their ``role`` where the options of the plan name roles.
+        """
+        record = cast(dict[str, Any], plain(asdict(self)))
+        if not self.names_roles:
+            for entry in (*record["assignments"], *record["alternates"]):
+                del entry["role"]  # a plan of reviewers alone is written as it always was
+        return record
+
+    @property
+    def names_roles(self) -> bool:
+        """Whether roles were asked for, so that those of pairs are worth saying."""
+        params = self.provenance.get("params")
+        if isinstance(params, Mapping) and params.get("roles"):
+            return True
+        roles = {pair.role for pair in self.assignments} | {entry.role for entry in self.alternates}
+        return bool(roles - {REVIEWER})
 
 
 def plain(value: Any) -> Any:

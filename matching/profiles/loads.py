@@ -1,10 +1,12 @@
-"""Demand and load limits as they hold: a record's own number, else the default, within the global limit.
+"""Demand and load limits as they hold, role by role: a record's own number, else the default, within the global limit.
 
 0 is a number ("none at all"); only None means "not stated".
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -17,13 +19,14 @@ from matching.profiles.records import check_count
 from matching.profiles.reviewer import Reviewer
 from matching.profiles.submission import Submission
 from matching.profiles.venue import Venue
+from matching.roles import REVIEWER, RoleWish, demand_field, in_words
 from matching.types import IntArray
 
 __all__ = ["Numbers", "effective_numbers"]
 
 
 class Numbers(NamedTuple):
-    """Reviews, int64: `demand` of shape (n_submissions,), `load_max` and `load_min` of shape (n_reviewers,)."""
+    """Reviews, int64: `demand` of shape (n_roles, n_submissions), `load_max` and `load_min` of shape (n_reviewers,)."""
 
     demand: IntArray
     load_max: IntArray
@@ -52,10 +55,59 @@ def effective_numbers(
     """
     issues: list[Issue] = []
     notices: list[Notice] = []
+    demand: list[list[int]] = []
+    load_max, load_min = [0] * len(reviewers), [0] * len(reviewers)
+    for wish in params.role_wishes:
+        standard, sources, found = _standard(venue, params, wish)
+        issues += [issue for issue in found if issue not in issues]  # roles share the venue's load_max
+        # a default that is no number has its own issue; it stands in here so that the records are checked too
+        need = standard["demand"] or 0
+        most = int(np.iinfo(np.int64).max) if standard["load_max"] is None else standard["load_max"]
+        least = standard["load_min"] or 0
+        if least > most:
+            reason = f"load_min {least} is above the global load_max {most}"
+            place = "load_min" if wish.name == REVIEWER else f"roles.{wish.name}.load_min"
+            issues.append(Issue(reason, "contradiction", place, None, least, sources["load_min"]))
+        own, found = _own_demand(venue, submissions, wish.name)
+        issues += found
+        demand.append([need if number is None else number for number in own])
+        lowered, relieved = [], []
+        for at, (reviewer, group) in enumerate(zip(reviewers, accounts)):
+            if reviewer.role != wish.name:
+                continue
+            high = most if reviewer.load_max is None else min(reviewer.load_max, most)
+            low = least if reviewer.load_min is None else reviewer.load_min
+            if reviewer.load_max is not None and reviewer.load_max > most:
+                lowered.append(reviewer.id)
+            if low > high:
+                if reviewer.load_min is not None:
+                    issues.append(_too_low(reviewer, group, people, high))
+                elif least <= most:
+                    relieved.append(reviewer.id)
+                low = high
+            load_max[at], load_min[at] = high, low
+        notices += _cuts(wish.name, lowered, relieved, most, least)
+    numbers = Numbers(
+        np.array(demand, dtype=np.int64).reshape(len(demand), len(submissions)),
+        np.array(load_max, dtype=np.int64),
+        np.array(load_min, dtype=np.int64),
+    )
+    for array in numbers:
+        array.setflags(write=False)
+    return numbers, issues, notices
+
+
+def _standard(
+    venue: Venue, params: Params, wish: RoleWish
+) -> tuple[dict[str, int | None], dict[str, str], list[Issue]]:
+    """What holds for a role where a record says nothing, where that comes from, and what is wrong with it."""
+    issues = []
     standard: dict[str, int | None] = {}
     sources: dict[str, str] = {}
-    for name in ("demand", "load_max", "load_min"):
-        option = getattr(params, name)
+    for name, other in (("demand", 1), ("load_max", None), ("load_min", 0)):
+        option = getattr(wish, name)
+        if option is None:
+            option = getattr(params, name) if wish.name == REVIEWER or other is None else other
         sources[name] = "venue" if option is None else "params"
         number, issue = check_count(getattr(venue, name) if option is None else option, name, None, sources[name])
         if number is None and issue is None:
@@ -63,41 +115,35 @@ def effective_numbers(
         if issue is not None:
             issues.append(issue)
         standard[name] = number
-    # a default that is no number has its own issue; it stands in here so that the records are checked too
-    need = standard["demand"] or 0
-    most = np.iinfo(np.int64).max if standard["load_max"] is None else standard["load_max"]
-    least = standard["load_min"] or 0
-    if least > most:
-        reason = f"load_min {least} is above the global load_max {most}"
-        issues.append(Issue(reason, "contradiction", "load_min", None, least, sources["load_min"]))
-    demand = [need if submission.demand is None else submission.demand for submission in submissions]
-    load_max, load_min = [], []
-    lowered, relieved = [], []
-    for reviewer, group in zip(reviewers, accounts):
-        high = most if reviewer.load_max is None else min(reviewer.load_max, most)
-        low = least if reviewer.load_min is None else reviewer.load_min
-        if reviewer.load_max is not None and reviewer.load_max > most:
-            lowered.append(reviewer.id)
-        if low > high:
-            if reviewer.load_min is not None:
-                issues.append(_too_low(reviewer, group, people, high))
-            elif least <= most:
-                relieved.append(reviewer.id)
-            low = high
-        load_max.append(high)
-        load_min.append(low)
+    return standard, sources, issues
+
+
+def _own_demand(venue: Venue, submissions: tuple[Submission, ...], role: str) -> tuple[list[int | None], list[Issue]]:
+    """How many people of a role each submission says it needs, None where it says nothing."""
+    if role == REVIEWER:
+        return [submission.demand for submission in submissions], []
+    name, own, issues = demand_field(role), [], []
+    for submission in submissions:
+        given = submission.extra.get(name)
+        if isinstance(given, str) and given.strip().isascii() and given.strip().isdigit():
+            given = int(given)  # extra columns of a table hold text
+        number, issue = check_count(given if given != "" else None, name, None, "submissions")
+        if issue is not None:
+            ids = [str(getattr(entry, "id", "")).strip() for entry in venue.submissions]
+            row = ids.index(submission.id) if submission.id in ids else None
+            issues.append(replace(issue, field=f"extra.{name}", row=row))
+        own.append(number)
+    return own, issues
+
+
+def _cuts(role: str, lowered: list[str], relieved: list[str], most: int, least: int) -> Iterator[Notice]:
+    who = in_words(role)
     if lowered:
-        message = f"{len(lowered)} reviewers stated a load_max above the global limit of {most}; it is cut to {most}"
-        notices.append(Notice("load-max-cut", message, (), tuple(lowered), {"load_max": most, "count": len(lowered)}))
+        message = f"{len(lowered)} {who} stated a load_max above the global limit of {most}; it is cut to {most}"
+        yield Notice("load-max-cut", message, (), tuple(lowered), {"load_max": most, "count": len(lowered)})
     if relieved:
-        message = f"the default load_min of {least} is above the load_max of {len(relieved)} reviewers; cut for them"
-        notices.append(
-            Notice("load-min-cut", message, (), tuple(relieved), {"load_min": least, "count": len(relieved)})
-        )
-    numbers = Numbers(*(np.array(values, dtype=np.int64) for values in (demand, load_max, load_min)))
-    for array in numbers:
-        array.setflags(write=False)
-    return numbers, issues, notices
+        message = f"the default load_min of {least} is above the load_max of {len(relieved)} {who}; cut for them"
+        yield Notice("load-min-cut", message, (), tuple(relieved), {"load_min": least, "count": len(relieved)})
 
 
 def _too_low(reviewer: Reviewer, group: tuple[str, ...], people: People, high: int) -> Issue:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from matching.errors import Issue
 from matching.profiles.identity import fold_address, fold_id, is_address
 from matching.profiles.reviewer import Publication, Reviewer
+from matching.roles import REVIEWER
 
 __all__ = ["People", "join_people", "merge_accounts"]
 
@@ -60,9 +61,9 @@ class People:
         return found if account is None or account in found else (account, *found)
 
 
-def is_pool_member(account: Reviewer) -> bool:
-    """Whether an account by itself takes part in a plan of reviewers."""
-    return account.active and account.role == "reviewer"
+def is_pool_member(account: Reviewer, roles: Sequence[str] = (REVIEWER,)) -> bool:
+    """Whether an account by itself takes part in a plan of these roles."""
+    return account.active and account.role in roles
 
 
 def join_people(records: Sequence[tuple[int, Reviewer]]) -> tuple[People, list[Issue]]:

@@ -10,17 +10,16 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar
 
 from matching.errors import Issue
 from matching.profiles.reviewer import Publication, Reviewer
 from matching.profiles.submission import Author, Submission
-from matching.types import Role
+from matching.roles import ROLES
 
 __all__ = ["MOST_REVIEWS", "check_count", "check_reviewers", "check_submissions", "check_type"]
 
 MOST_REVIEWS = (1 << 31) - 1  # as in the assignment problem: keeps every sum inside int64
-ROLES = get_args(Role)
 
 Record = TypeVar("Record")
 

@@ -19,9 +19,10 @@ from matching.profiles.submission import Submission
 from matching.profiles.venue import DeclaredConflict, Lock
 from matching.types import IntArray, PairArray
 
-__all__ = ["References"]
+__all__ = ["SEVERAL", "References"]
 
 UNKNOWN, SHARED = -1, -2
+SEVERAL = -2  # in `References.own`: an account that does not tell which of its person's roles is meant
 NAMES_LISTED = 50  # unknown names that get a notice each; the rest of a list share one
 IDLE = ("takes no part in this run", "inactive-reference")
 
@@ -37,11 +38,15 @@ class References:
     people : People
     columns : IntArray
         Column of each person, -1 for those out of the run.
+    own : IntArray
+        Column of each account that a lock on it means, SEVERAL where it may be one of two; like `columns` where
+        everybody has one role.
     """
 
     submissions: Sequence[tuple[Submission, int]]
     people: People
     columns: IntArray
+    own: IntArray
     issues: list[Issue] = field(default_factory=list)
     notices: list[Notice] = field(default_factory=list)
 
@@ -180,7 +185,7 @@ class References:
         return tuple(sorted(found, key=_declared_order))
 
     def locks(self, records: Sequence[Any]) -> PairArray:
-        """Locked pairs, sorted, each once; one that names nobody or several people is an issue."""
+        """Locked pairs, sorted, each once; one that names nobody, several people or one in two roles is an issue."""
         typed, issues = check_type(records, Lock, "locks")
         self.issues += issues
         idle = _Idle()
@@ -200,13 +205,29 @@ class References:
                     )
                 )
             elif paper is not None and accounts:
-                place, column = int(self._row[paper]), int(self._column[accounts[0]])
+                place, column = int(self._row[paper]), self._locked_column(record.reviewer, accounts[0])
+                if column == SEVERAL:
+                    self.issues.append(
+                        Issue(
+                            f"reviewer {record.reviewer!r} takes part in several roles; name the account of one",
+                            "ambiguous-reference",
+                            "reviewer",
+                            row,
+                            record.reviewer,
+                            "locks",
+                        )
+                    )
                 if place >= 0 and column >= 0:
                     found.add((place, column))
         self._tell_idle("locks", idle)
         locked = np.array(sorted(found), dtype=np.int64).reshape(-1, 2)
         locked.setflags(write=False)
         return locked
+
+    def _locked_column(self, name: str, account: int) -> int:
+        """Column of an account named by id or alias; an address says nothing of the role of its person."""
+        columns = {int(self.own[at]) for at in self.people.members[self.people.person[account]]} - {-1}
+        return int(self.own[account]) if name in self.people.exact or len(columns) == 1 else SEVERAL
 
     def _both(
         self, source: str, row: int, submission: Any, reviewer: Any, idle: _Idle

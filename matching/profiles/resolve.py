@@ -17,15 +17,18 @@ from matching.errors import InvalidVenueError, Issue
 from matching.index import IdIndex
 from matching.notices import Notice, in_words
 from matching.params import Params
+from matching.profiles.cast import Cast, cast_of
 from matching.profiles.identity import fold_name, is_address
 from matching.profiles.loads import effective_numbers
-from matching.profiles.people import People, is_pool_member, join_people, merge_accounts
+from matching.profiles.people import People, join_people
 from matching.profiles.records import check_reviewers, check_submissions
 from matching.profiles.references import References
 from matching.profiles.reviewer import Reviewer
 from matching.profiles.submission import Submission
 from matching.profiles.tables import ResolvedBids, ResolvedScores, resolve_bids, resolve_scores
 from matching.profiles.venue import DeclaredConflict, Venue
+from matching.roles import RoleWish
+from matching.roles import in_words as in_words_of
 from matching.rules import parse_rules
 from matching.types import IntArray, PairArray
 
@@ -41,7 +44,8 @@ class ResolvedVenue:
     venue : Venue
         As it was handed in.
     reviewers : tuple of Reviewer
-        One for each person in the pool, sorted by id; accounts of one person are merged.
+        One for each person in the pool, by role and then by id; accounts of one person in one role are merged, and
+        somebody with two of the plan's roles has a column for each.
     submissions : tuple of Submission
         The active ones, sorted by id.
     reviewer_index : IdIndex
@@ -58,7 +62,7 @@ class ResolvedVenue:
     locks : ndarray of shape (n, 2), int64
         Row and column of each locked pair, sorted.
     demand : ndarray of shape (n_submissions,), int64
-        Reviews wanted: the submission's own number, else the default.
+        People wanted, of all roles together: the submission's own numbers, else the defaults.
     load_max : ndarray of shape (n_reviewers,), int64
         The smaller of personal and global limit, in reviews.
     load_min : ndarray of shape (n_reviewers,), int64
@@ -67,7 +71,15 @@ class ResolvedVenue:
     people : People
         All accounts, also those that take no part.
     columns : ndarray of shape (n_people,), int64
-        Column of each person of `people`, -1 for those that take no part.
+        First column of each person of `people`, -1 for those that take no part.
+    roles : tuple of RoleWish
+        Roles that take part, in order.
+    role_demand : ndarray of shape (n_roles, n_submissions), int64
+        People of each role wanted.
+    role_columns : ndarray of shape (n_roles + 1,), int64
+        Columns of role k are those from ``role_columns[k]`` up to ``role_columns[k + 1]``.
+    person_columns : tuple of tuple of int
+        All columns of each person of `people`, one for each of the plan's roles the person has.
     """
 
     venue: Venue
@@ -86,6 +98,10 @@ class ResolvedVenue:
     notices: tuple[Notice, ...]
     people: People
     columns: IntArray
+    roles: tuple[RoleWish, ...]
+    role_demand: IntArray
+    role_columns: IntArray
+    person_columns: tuple[tuple[int, ...], ...]
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -94,8 +110,17 @@ class ResolvedVenue:
 
     def columns_of(self, name: str) -> tuple[int, ...]:
         """Columns of all people to whom an id, alias or address may belong, ascending."""
-        found = {int(self.columns[self.people.person[at]]) for at in self.people.everyone(name)}
-        return tuple(sorted(found - {-1}))
+        found = {col for at in self.people.everyone(name) for col in self.person_columns[self.people.person[at]]}
+        return tuple(sorted(found))
+
+    def role_of(self, col: int) -> int:
+        """Place among `roles` of the role a column stands for."""
+        return int(np.searchsorted(self.role_columns, col, side="right")) - 1
+
+    @property
+    def in_two_roles(self) -> tuple[tuple[int, ...], ...]:
+        """Columns of each person who takes part in several roles."""
+        return tuple(columns for columns in self.person_columns if len(columns) > 1)
 
 
 def resolve_venue(venue: Venue, params: Params | None = None) -> ResolvedVenue:
@@ -130,40 +155,32 @@ def resolve_venue(venue: Venue, params: Params | None = None) -> ResolvedVenue:
     all_submissions, found = _unique(submission_records)
     issues += found
 
-    pool = [[at for at in members if is_pool_member(people.accounts[at])] for members in people.members]
-    heads = sorted((people.accounts[taking[0]].id, person) for person, taking in enumerate(pool) if taking)
-    columns = np.full(len(pool), -1, dtype=np.int64)
-    columns[[person for _, person in heads]] = np.arange(len(heads))
-    columns.setflags(write=False)
-    reviewers = tuple(
-        merge_accounts(
-            [people.accounts[at] for at in pool[person]], [people.accounts[at] for at in people.members[person]]
-        )
-        for _, person in heads
-    )
-    accounts = tuple(
-        (name, *sorted(people.accounts[at].id for at in people.members[person] if people.accounts[at].id != name))
-        for name, person in heads
-    )
+    cast = cast_of(people, [wish.name for wish in params.role_wishes])
+    reviewers, accounts = cast.reviewers, cast.accounts
     submissions = tuple(submission for submission in all_submissions if submission.active)
     rows = {submission.id: row for row, submission in enumerate(submissions)}
 
+    # pairs are first resolved to people, then spread over the columns of those who have several
     references = References(
-        [(submission, rows.get(submission.id, -1)) for submission in all_submissions], people, columns
+        [(submission, rows.get(submission.id, -1)) for submission in all_submissions], people, cast.slots, cast.own
     )
-    bids = resolve_bids(_listed(venue.bids), references)
-    scores = resolve_scores(_listed(venue.scores), references)
-    declared = references.declared(_listed(venue.conflicts))
+    bids = cast.spread_bids(resolve_bids(_listed(venue.bids), references))
+    scores = tuple(map(cast.spread_scores, resolve_scores(_listed(venue.scores), references)))
+    declared = tuple(
+        (row, col, record)
+        for row, slot, record in references.declared(_listed(venue.conflicts))
+        for col in cast.columns_of_slot[slot]
+    )
     locks = references.locks(_listed(venue.locks))
     issues += references.issues
 
     numbers, found, limits = effective_numbers(venue, params, submissions, reviewers, accounts, people)
     issues += [issue for issue in found if _place(issue) not in {_place(known) for known in issues}]
-    notices = [*_who_takes_part(people, pool, accounts), *_probable_duplicates(people, columns, reviewers)]
+    notices = [*_who_takes_part(people, cast), *_probable_duplicates(people, cast, reviewers)]
     if issues:
         raise InvalidVenueError(issues=issues)
     notices += limits + references.notices
-    reviewer_index = IdIndex((reviewer.id for reviewer in reviewers), _reviewer_names(people, columns, reviewers))
+    reviewer_index = IdIndex((reviewer.id for reviewer in reviewers), _reviewer_names(people, cast))
     submission_index = IdIndex(
         rows,
         {
@@ -172,6 +189,8 @@ def resolve_venue(venue: Venue, params: Params | None = None) -> ResolvedVenue:
             if all_submissions[at].id in rows
         },
     )
+    wanted = numbers.demand[0] if len(numbers.demand) == 1 else numbers.demand.sum(axis=0)
+    wanted.setflags(write=False)
     return ResolvedVenue(
         venue,
         reviewers,
@@ -180,13 +199,19 @@ def resolve_venue(venue: Venue, params: Params | None = None) -> ResolvedVenue:
         submission_index,
         accounts,
         bids,
-        declared,
+        tuple(sorted(declared, key=lambda entry: entry[:2])),
         scores,
         locks,
-        *numbers,
+        wanted,
+        numbers.load_max,
+        numbers.load_min,
         tuple(notices),
         people,
-        columns,
+        cast.first,
+        params.role_wishes,
+        numbers.demand,
+        cast.edges,
+        cast.columns,
     )
 
 
@@ -254,52 +279,62 @@ def _unique(records: list[tuple[int, Submission]]) -> tuple[list[Submission], li
     return sorted((submission for _, submission in kept.values()), key=lambda submission: submission.id), issues
 
 
-def _reviewer_names(people: People, columns: IntArray, reviewers: tuple[Reviewer, ...]) -> dict[str, str]:
-    """Every name that belongs to one person of the pool -> the id of the person's column."""
+def _reviewer_names(people: People, cast: Cast) -> dict[str, str]:
+    """Every name that belongs to one column alone -> its id."""
     names: dict[str, str] = {}
 
     def add(name: str, at: int) -> None:
-        if (column := int(columns[people.person[at]])) >= 0:
-            names[name] = reviewers[column].id
+        if (column := int(cast.own[at])) >= 0:
+            names[name] = cast.reviewers[column].id
 
     for name, at in people.exact.items():
         add(name, at)
     for name, holders in people.folded.items():
-        taking = [at for at in holders if columns[people.person[at]] >= 0]
-        if len(taking) == 1 and name not in people.exact:
+        taking = [at for at in holders if cast.columns[people.person[at]]]
+        if len(taking) == 1 and name not in people.exact and len(cast.columns[people.person[taking[0]]]) == 1:
             add(name, taking[0])
     return names
 
 
-def _who_takes_part(people: People, pool: list[list[int]], accounts: tuple[tuple[str, ...], ...]) -> Iterator[Notice]:
-    for role, words in (("emergency", "emergency reviewers"), ("area_chair", "area chairs")):
+def _who_takes_part(people: People, cast: Cast) -> Iterator[Notice]:
+    for role in ("emergency", "area_chair", "reviewer"):
         names = tuple(account.id for account in people.accounts if account.active and account.role == role)
-        if names:
+        if names and role not in cast.roles:
+            part = f"a plan of {' and '.join(map(in_words_of, cast.roles))}"
             yield Notice(
                 "role-left-out",
-                f"{len(names)} {words} take no part in a plan of reviewers",
+                f"{len(names)} {in_words_of(role)} take no part in {part}",
                 reviewers=names,
                 data={"role": role, "count": len(names)},
             )
-    for group in accounts:
+    for group in cast.accounts:
         if len(group) > 1:
             yield Notice(
                 "merged-accounts",
                 f"accounts {in_words(group)} are one person, shown as {group[0]} with one load limit",
                 reviewers=group,
             )
+    for columns in cast.columns:
+        if len(columns) > 1:
+            group = tuple(cast.reviewers[column].id for column in columns)
+            yield Notice(
+                "several-roles",
+                f"accounts {in_words(group)} are one person with a role each, so that a submission gets one of them "
+                "at most",
+                reviewers=group,
+            )
 
 
-def _probable_duplicates(people: People, columns: IntArray, reviewers: tuple[Reviewer, ...]) -> Iterator[Notice]:
+def _probable_duplicates(people: People, cast: Cast, reviewers: tuple[Reviewer, ...]) -> Iterator[Notice]:
     """People of the pool who share an address, or a full name and the title of a publication; one notice a group."""
     reasons: dict[tuple[int, ...], str] = {}
     for name, holders in sorted(people.folded.items()):
         if len(holders) > 1 and is_address(name):
-            same = sorted({int(columns[people.person[at]]) for at in holders} - {-1})
+            same = sorted({int(cast.first[people.person[at]]) for at in holders} - {-1})
             reasons.setdefault(tuple(same), f"all have the address {name}")
     namesakes: dict[str, list[int]] = defaultdict(list)
     for column, reviewer in enumerate(reviewers):
-        if name := fold_name(reviewer.name):
+        if (name := fold_name(reviewer.name)) and column not in cast.further:
             namesakes[name].append(column)
     for same in namesakes.values():
         titles: dict[str, list[int]] = defaultdict(list)

@@ -46,8 +46,12 @@ needs, nor a reviewer for more submissions than the load limit.
 - ``no_cycles``: no ring of up to ``length`` (2 to 4) people each of whom reviews a submission of the next; ``among``
   "bids" looks only at pairs the reviewer asked for, default "all".
 - ``share_reviewers``: any two chosen submissions with the same value of ``each`` have ``at_least`` reviewers in common.
+  In a plan of several roles ``"reviewers": {"role": "reviewer"}`` says of which role; other choices are refused.
 - ``no_shared_reviewers``: no reviewer has two chosen submissions with the same value of ``each``.
 - ``load_weight``: the chosen submissions count ``weight`` toward load_max and load_min instead of 1.
+
+A plan of several roles (`matching.params.Params.roles`) counts people of all roles together: at most one per
+affiliation on a submission means its area chair, too. ``"reviewers": {"role": "area_chair"}`` keeps a rule to one role.
 
 Every kind but ``lock`` and ``load_weight`` may have a ``price``: then it may be broken, and every unit by which it is
 costs that much, in units of affinity. Every rule may have a ``name``.
@@ -80,7 +84,7 @@ KINDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = MappingProxyType(
         "available": (("submissions", "reviewers", "from", "until", "away", "at_most", "price"), ()),
         "coreviewer_distance": (("submissions", "reviewers", "at_least", "price"), ("at_least",)),
         "no_cycles": (("submissions", "reviewers", "length", "among", "price"), ("length",)),
-        "share_reviewers": (("submissions", "each", "groups", "at_least", "price"), ("at_least",)),
+        "share_reviewers": (("submissions", "reviewers", "each", "groups", "at_least", "price"), ("at_least",)),
         "no_shared_reviewers": (("submissions", "reviewers", "each", "groups", "price"), ()),
         "load_weight": (("submissions", "weight"), ("submissions", "weight")),
     }

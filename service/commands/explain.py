@@ -14,6 +14,8 @@ from matching.formats.folder import read_folder
 from matching.formats.plans import read_plan_json
 from matching.plan.plan import ScorePart
 from matching.resources import Resources
+from matching.roles import REVIEWER
+from matching.roles import in_words as words_of
 
 __all__ = ["in_words", "report"]
 
@@ -46,9 +48,13 @@ def in_words(found: Explanation) -> str:
     title = f": {found.title}" if found.title else ""
     lines = textwrap.wrap(f"{found.submission}{title}", WIDTH)
     lines.append(f"{found.received} of {found.demand} reviews assigned; {found.eligible} people are eligible.")
+    eligible = {entry.role: entry.eligible for entry in found.roles}
+    for entry in found.roles:
+        told = f"{entry.received} of {entry.demand} assigned, {entry.eligible} people eligible"
+        lines.append(f"  {words_of(entry.role)}: {told}")
     lines += [f"Note: {note}." for note in found.notes]
     for pair in found.pairs:
-        lines += ["", *_pair(pair, found.eligible)]
+        lines += ["", *_pair(pair, eligible.get(pair.standing.role, found.eligible))]
     lines += ["", "Everybody by affinity, down to those after the last one chosen or asked about:"]
     lines += [line for standing in found.candidates for line in _standing(standing)]
     if found.not_listed:
@@ -113,4 +119,5 @@ def _part(part: ScorePart) -> str:
 
 
 def _who(standing: Standing) -> str:
-    return f"{standing.reviewer} ({standing.name})" if standing.name else standing.reviewer
+    named = f"{standing.reviewer} ({standing.name})" if standing.name else standing.reviewer
+    return named if standing.role == REVIEWER else f"{named}, {standing.role.replace('_', ' ')}"

@@ -11,9 +11,10 @@ from matching.formats.faults import Faults
 from matching.formats.json_text import parse_json
 from matching.formats.plans import read_plan_json
 from matching.plan.plan import AssignmentPlan
+from matching.roles import in_words
 from matching.rules import parse_rules
 
-__all__ = ["objective_of", "reached", "rules_of", "slack", "start_of"]
+__all__ = ["by_role", "objective_of", "reached", "rules_of", "slack", "start_of"]
 
 MISSED_SHOWN = 12  # places where rules are missed that a summary names
 LEVELS_SHOWN = 12  # objectives and levels of them; the plan file has them all
@@ -82,6 +83,19 @@ def reached(found: AssignmentPlan) -> list[str]:
         lines.append(f"{entry['name']}{f' ({options})' if options else ''}: {numbers}")
     if (more := len(found.objectives) - LEVELS_SHOWN) > 0:
         lines.append(f"and {more} more levels, all in the plan file")
+    return lines
+
+
+def by_role(found: AssignmentPlan) -> list[str]:
+    """A line for each role of a plan of several: people assigned, and their loads."""
+    lines = []
+    for role, part in found.report.get("roles", {}).items():
+        totals, loads = part["totals"], part["loads"]
+        held = ", ".join(f"{count} x {load}" for load, count in loads["distribution"].items())
+        lines.append(
+            f"{in_words(role)}: {totals['reviews_assigned']} of {totals['reviews_needed']} places filled by "
+            f"{totals['reviewers']} people, affinity {totals['affinity']:.4f}, loads {held}"
+        )
     return lines
 
 

@@ -126,7 +126,7 @@ def _completed(item: Record, found: Finding | None, is_wanted: bool) -> Record:
     pair = next((entry for entry in explained["pairs"] if entry["standing"]["reviewer"] == name), None)
     if pair is None:
         standing = next((entry for entry in explained["candidates"] if entry["reviewer"] == name), None)
-        return {**_on_request(item), "eligible": explained["eligible"], "standing": standing}
+        return {**_on_request(item), "eligible": _eligible(explained, standing), "standing": standing}
     standing, evidence = pair["standing"], dict(pair["evidence"])
     affinity, parts = evidence.pop("affinity"), evidence.pop("parts")
     notes = list(explained["notes"])
@@ -144,21 +144,32 @@ def _completed(item: Record, found: Finding | None, is_wanted: bool) -> Record:
             entry
             for entry in explained["candidates"]
             if entry["reason"] != "assigned"
+            and entry.get("role") == standing.get("role")
             and entry["affinity"] is not None
             and standing["affinity"] is not None
             and entry["affinity"] > standing["affinity"]
         ],
     }
+    eligible = _eligible(explained, standing)
     return {
         **item,
-        "summary": list(_sentences(item, standing, better, evidence, explained["eligible"])),
-        "eligible": explained["eligible"],
+        "summary": list(_sentences(item, standing, better, evidence, eligible)),
+        "eligible": eligible,
         "standing": standing,
         "better_placed": better,
         "evidence": evidence,
         "evidence_state": "given",
         "notes": notes,
     }
+
+
+def _eligible(explained: Mapping[str, Any], standing: Mapping[str, Any] | None) -> int:
+    """People who could be assigned, of the role of a standing where there are several."""
+    role = None if standing is None else standing.get("role")
+    for entry in explained.get("roles") or ():
+        if entry["role"] == role:
+            return int(entry["eligible"])
+    return int(explained["eligible"])
 
 
 def _on_request(item: Record) -> Record:

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Row
 
 from matching.errors import InputError, Issue
 from matching.params import Params
+from matching.roles import REVIEWER
 from service.engine import engine_or_default
 from service.errors import NotFoundError
 from service.handlers.common import Page, Record, cut_page, page_start
@@ -61,6 +62,12 @@ FORMULA_OF_PROOFS = (
     " evenness are bounded by the same prices as matching.plan.proofs says."
 )
 """The same for rules and for other objectives than the total."""
+
+FORMULA_OF_ROLES = (
+    " Each role of a submission is a submission here, called <id>/<role> but for reviewers; only people of the role"
+    " are lawful for it, and every affinity, those of locked pairs too, is multiplied by the weight of the role."
+)
+"""What is added for plans that name roles."""
 
 MOST_KEPT = 2  # venues whose facts stay in memory: a chair asks about one plan many times
 
@@ -136,7 +143,9 @@ def plan_certificate(services: Services, plan: str) -> Record:
         facts = _facts(services, connection, row)
         certificate = document(connection, row, "certificate")
         provenance = document(connection, row, "provenance")
-        locked = plans.locked_affinity(connection, row.key)
+        weights = _weights(row)
+        held = plans.locked_affinity(connection, row.key)
+        locked = sum(weights.get(role or REVIEWER, 1.0) * affinity for role, affinity in held.items())
     certificate.setdefault("proofs", [])  # plans stored before there were rules have none
     prices, loads = certificate["submission_prices"], facts.loads
     certificate["submissions"] = [
@@ -146,10 +155,17 @@ def plan_certificate(services: Services, plan: str) -> Record:
         {"id": name, "load_max": most, "load_min": least, "price": certificate["reviewer_prices"].get(name)}
         for name, (most, least) in loads.items()
     ]
-    certificate.update(locked_affinity=locked, formula=FORMULA_OF_PROOFS if certificate["proofs"] else FORMULA)
+    formula = FORMULA_OF_PROOFS if certificate["proofs"] else FORMULA
+    certificate.update(locked_affinity=locked, formula=formula + (FORMULA_OF_ROLES if weights else ""))
     numbers = {"status": row.status, "value": row.value, "bound": row.bound, "gap": row.gap}
     hashes = {"input_hash": row.input_hash, "venue_hash": row.venue_hash}
     return {"plan": row.id, **numbers, "certificate": certificate, **hashes, "provenance": provenance}
+
+
+def _weights(row: Row[Any]) -> dict[str, float]:
+    """What affinities of each role count in a plan that names roles; empty for others."""
+    params = Params.from_mapping(json.loads(row.params))
+    return {wish.name: wish.weight for wish in params.role_wishes} if params.roles else {}
 
 
 def _facts(services: Services, connection: Connection, row: Row[Any]) -> Exclusions:
@@ -237,7 +253,11 @@ class _Teller:
 
     def _against_assigned(self, row: Row[Any]) -> str:
         """What an alternate with load left lacks beside the reviewers of its submission, in an optimal plan."""
-        chosen = [entry.affinity for entry in self._rows(assignments, row.submission) if not entry.locked]
+        chosen = [
+            entry.affinity
+            for entry in self._rows(assignments, row.submission)
+            if not entry.locked and entry.role == row.role
+        ]
         lowest = min(chosen, default=-math.inf)
         if lowest > row.affinity:
             return f"; its affinity {row.affinity:.4g} is below the lowest assigned here, {lowest:.4g}"
@@ -251,8 +271,11 @@ class _Teller:
         prices = self._certificate
         if prices.get("proofs"):  # of weighted affinities, with rules or for other objectives
             return 0.0
-        price = prices["submission_prices"].get(row.submission, 0.0) + prices["reviewer_prices"].get(row.reviewer, 0.0)
-        lost = float(price - row.affinity - (self.row.gap or 0.0))
+        name = row.submission if row.role in (None, REVIEWER) else f"{row.submission}/{row.role}"
+        whose = prices["submission_prices"]
+        price = whose.get(name, whose.get(row.submission, 0.0)) + prices["reviewer_prices"].get(row.reviewer, 0.0)
+        worth = row.affinity * _weights(self.row).get(row.role or REVIEWER, 1.0)
+        lost = float(price - worth - (self.row.gap or 0.0))
         return max(0.0, math.floor(lost * 1e4) / 1e4)
 
     @cached_property

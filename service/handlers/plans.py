@@ -64,7 +64,7 @@ def readiness(services: Services, venue: str, params: Mapping[str, Any] | None =
         key = records.find_venue(connection, venue).key
         _check_signals(connection, key, wanted)
         snapshot = read_venue(connection, key)
-        missing = missing_sides(connection, key)
+        missing = missing_sides(connection, key, wanted)
     items = [
         {
             "code": f"no-{side}", "message": f"the venue has no active {side}", "submissions": [], "reviewers": [],
@@ -133,7 +133,7 @@ def create_plan(
         row = records.find_venue(connection, venue)
         venue_key = row.key
         _check_signals(connection, venue_key, wanted)
-        if missing := missing_sides(connection, venue_key):
+        if missing := missing_sides(connection, venue_key, wanted):
             words = f"venue {venue!r} has no active {' and no active '.join(missing)}; add some first"
             raise NotReadyError(words, missing=missing)
         upload = read_upload(connection, venue_key, locks, "locks", ())

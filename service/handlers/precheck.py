@@ -26,11 +26,12 @@ MOST_RECORDS = 5_000  # people and submissions of a venue up to which rules are 
 MOST_LOCKS = 10_000  # locks of one request that are looked at here; more are left to the run
 
 
-def missing_sides(connection: Connection, venue_key: int) -> list[str]:
+def missing_sides(connection: Connection, venue_key: int, params: Params) -> list[str]:
     """Those of "submissions" and "reviewers" of which nobody takes part; usually the first record read is enough."""
+    roles = {wish.name for wish in params.role_wishes}
     sides: tuple[tuple[Table, Callable[[Mapping[str, Any]], bool]], ...] = (
         (submissions, lambda record: bool(record["active"])),
-        (reviewers, lambda record: bool(record["active"]) and record["role"] == "reviewer"),
+        (reviewers, lambda record: bool(record["active"]) and record["role"] in roles),
     )
     return [
         table.name
@@ -65,7 +66,7 @@ def check_asked(
         named_scorer(params.scorer)
     least = record["load_min"] if params.load_min is None else params.load_min
     most = record["load_max"] if params.load_max is None else params.load_max
-    if least > most:
+    if least > most and not params.roles:  # of roles `check_names` tells
         field, value = ("load_max", most) if params.load_min is None else ("load_min", least)
         words = f"load_min {least} is above load_max {most}; where the options name none, the venue's holds"
         raise InvalidParamsError(issues=[Issue(words, "contradiction", field, value=value, source="params")])
@@ -78,7 +79,7 @@ def check_asked(
 def check_names(
     connection: Connection, venue_key: int, params: Params, given: Sequence[Mapping[str, Any]], upload: Upload
 ) -> None:
-    """Refuse rules, numbers by id and locks of a request that the venue's records or rules contradict.
+    """Refuse rules, roles, numbers by id and locks of a request that the venue's records or rules contradict.
 
     That is, attributes and ids the venue does not have, locks on pairs that a rule or an affiliation bars, more locks
     than demand or load allow, and chance under rules. What the venue's own rules and locks get wrong among themselves
@@ -94,7 +95,7 @@ def check_names(
     InvalidParamsError, InvalidVenueError
     """
     by_id = [name for wish in params.wishes for name in wish.options if not isinstance(wish.options[name], int | float)]
-    if not params.rules and not by_id and not 0 < len(upload.rows) <= MOST_LOCKS:
+    if not params.rules and not by_id and not params.roles and not 0 < len(upload.rows) <= MOST_LOCKS:
         return
     counts = records.count_venue(connection, venue_key)
     if counts["reviewers"] + counts["submissions"] > MOST_RECORDS:
@@ -108,7 +109,7 @@ def check_names(
     try:
         resolved = prepare(replace(venue, locks=(*venue.locks, *(Lock(*pair) for pair in asked))), params)[0]
     except InputError as error:
-        issues += [issue for issue in error.issues if issue.source == "params" and _is_of_rules(issue)]
+        issues += [issue for issue in error.issues if issue.source == "params" and _is_of_request(issue)]
         issues += _of_locks(error.issues, asked)
     else:
         place = "objective[0]." if isinstance(params.objective, tuple) else "objective."
@@ -141,8 +142,8 @@ def _of_locks(issues: Sequence[Issue], asked: Mapping[tuple[str, str], int]) -> 
     return sorted(found, key=lambda issue: issue.row or 0)
 
 
-def _is_of_rules(issue: Issue) -> bool:
-    return (issue.field or "").startswith("rules")
+def _is_of_request(issue: Issue) -> bool:
+    return (issue.field or "").startswith(("rules", "roles", "load_min"))
 
 
 def _lock_issues(
@@ -162,6 +163,8 @@ def _lock_issues(
         )
         for pair, (rule, evidence) in pairs.facts_of_pairs(connection, conflicts, venue_key, list(asked)).items()
     ]  # fmt: skip
+    if params.roles:  # whose demand and load a lock counts in is for the run to say
+        return sorted(issues, key=lambda issue: issue.row or 0)
     stored = set(pairs.keys_of_pairs(connection, locks, venue_key))
     for place, table, name, default in (
         (0, submissions, "demand", venue["demand"] if params.demand is None else params.demand),

@@ -33,7 +33,7 @@ def plan_assignments(
     cursor: str | None = None,
     limit: int | None = None,
 ) -> Page:
-    """Assigned pairs in the plan's own order: by submission, then falling affinity.
+    """Assigned pairs in the plan's own order: by submission, then role, then falling affinity.
 
     Parameters
     ----------
@@ -43,6 +43,7 @@ def plan_assignments(
     Returns
     -------
     items : list of {"submission", "reviewer", "affinity", "locked", "parts", "reasons", "probability"}
+        With "role" where the plan names roles.
     cursor : str or None
 
     Raises
@@ -140,9 +141,15 @@ def document(connection: Connection, row: Row[Any], name: str) -> Any:
 def show_assignment(row: Row[Any]) -> Record:
     """An assigned pair as JSON."""
     shown = {"submission": row.submission, "reviewer": row.reviewer, "affinity": row.affinity, "locked": row.locked}
-    return {**shown, "probability": None, **json.loads(row.detail)}
+    return {**shown, "probability": None, **json.loads(row.detail), **_role(row)}
 
 
 def show_alternate(row: Row[Any]) -> Record:
     """An alternate as JSON."""
-    return {name: getattr(row, name) for name in ("submission", "reviewer", "rank", "affinity", "spare_load", "full")}
+    names = ("submission", "reviewer", "rank", "affinity", "spare_load", "full")
+    return {**{name: getattr(row, name) for name in names}, **_role(row)}
+
+
+def _role(row: Row[Any]) -> Record:
+    """The role of a pair, where the plan names roles."""
+    return {} if row.role is None else {"role": row.role}

@@ -46,7 +46,7 @@ MOST_WAITING = 4  # requests of one process that wait for their plans, a quarter
 POLL = 0.05  # seconds between two looks at a plan somebody waits for
 RETRY_AFTER = "1"  # seconds
 LATER = "5"  # seconds; evidence that is not there within the time a request waits takes a while
-COLUMNS = ("submission", "reviewer", "affinity", "locked", "probability", "reasons")
+COLUMNS = ("submission", "reviewer", "role", "affinity", "locked", "probability", "reasons")
 CSV_EXAMPLE = "submission,reviewer,affinity,locked,reasons\np1,~Ada_Quell1,0.71,false,text 0.71\n"
 WAIT = {
     "name": "Prefer",
@@ -148,8 +148,9 @@ class Assignments(MethodView):
             items = every_page(
                 lambda cursor, limit: handlers.plan_assignments(services(), plan, submission, reviewer, cursor, limit)
             )
-            drawn = any(item["probability"] is not None for item in items)
-            columns = [name for name in COLUMNS if drawn or name != "probability"]
+            shown = {"probability": any(item["probability"] is not None for item in items),
+                     "role": any("role" in item for item in items)}  # fmt: skip
+            columns = [name for name in COLUMNS if shown.get(name, True)]
             rows = ([*(item[name] for name in columns[:-1]), "; ".join(item.get("reasons") or ())] for item in items)
             response = csv_answer(columns, rows, "assignments.csv", query.get("format") == "csv-spreadsheet")
         response.vary.add("Accept")

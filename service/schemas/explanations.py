@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from marshmallow import Schema, fields
 
+from matching.roles import ROLES
 from service.schemas.common import PageQuery, page_of
 from service.schemas.fields import ListOf, Map, NestedRecord, OneOf, Real, Text, Whole
 from service.schemas.plans import AlternateSchema, ScorePartSchema
@@ -88,6 +89,12 @@ class StandingSchema(Schema):
     locked = fields.Boolean(required=True)
     conflicts = ListOf(NestedRecord(ConflictReasonSchema), required=True)
     price = NestedRecord(PriceSchema, required=True, allow_none=True)
+    role = Text(
+        validate=OneOf(ROLES),
+        metadata={
+            "description": "In which the person takes part; ranks count within it. Only in plans that name `roles`."
+        },
+    )
 
 
 class BetterPlacedSchema(Schema):
@@ -143,6 +150,10 @@ class ExplanationSchema(Schema):
         required=True, allow_none=True, metadata={"description": "null where the reason is the submission's alone."}
     )
     assigned = fields.Boolean(required=True)
+    role = Text(
+        validate=OneOf(ROLES),
+        metadata={"description": "What the person is on the submission. Only in plans that name `roles`."},
+    )
     code = Text(
         required=True,
         validate=OneOf(EXPLANATIONS),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from marshmallow import Schema, fields
 
+from matching.roles import ROLES
 from service.schemas.common import MOST_PAIRS, PageQuery, Record, page_of
 from service.schemas.conflicts import LockSchema
 from service.schemas.fields import Flag, Length, ListOf, Map, NestedRecord, OneOf, Real, Text, Whole
-from service.schemas.wishes import OBJECTIVE_EXAMPLE, RULES_EXAMPLE, Objective, Rules
+from service.schemas.wishes import OBJECTIVE_EXAMPLE, RULES_EXAMPLE, Objective, Roles, Rules
 
 __all__ = [
     "AlternatePage",
@@ -52,6 +53,13 @@ class ParamsSchema(Record):
     )
     rules = Rules(
         metadata={"description": "Rules by attributes; they hold beside the venue's own. README describes each kind."}
+    )
+    roles = Roles(
+        metadata={
+            "description": "Roles that are assigned together, each with any of `demand` (people a submission needs; a "
+            "submission's own `extra.demand_<role>` goes before it), `load_max`, `load_min` and `weight`. People of "
+            "other roles take no part. Left out: reviewers alone."
+        }
     )
     weights = Map(
         values=Real(least=0), metadata={"description": "Signal -> weight; signals not named keep their default."}
@@ -208,6 +216,10 @@ class AssignmentSchema(Schema):
 
     submission = Text(required=True)
     reviewer = Text(required=True)
+    role = Text(
+        validate=OneOf(ROLES),
+        metadata={"description": "What the person is on the submission. Only in plans that name `roles`."},
+    )
     affinity = Real(required=True)
     locked = fields.Boolean(required=True)
     parts = ListOf(NestedRecord(ScorePartSchema), required=True)
@@ -219,7 +231,7 @@ class AssignmentSchema(Schema):
     )
 
 
-AssignmentPage = page_of("AssignmentPage", AssignmentSchema, "By submission, then falling affinity.")
+AssignmentPage = page_of("AssignmentPage", AssignmentSchema, "By submission, then role, then falling affinity.")
 
 
 class ProbabilitiesQuery(AlternatesQuery):
@@ -248,9 +260,15 @@ class AlternateSchema(Schema):
     affinity = Real(required=True)
     spare_load = Whole(required=True, metadata={"description": "Reviews this person could still take."})
     full = fields.Boolean(required=True, metadata={"description": "No spare load."})
+    role = Text(
+        validate=OneOf(ROLES),
+        metadata={
+            "description": "In which the person could stand in; ranks count within it. Only in plans that name `roles`."
+        },
+    )
 
 
-AlternatePage = page_of("AlternatePage", AlternateSchema, "By submission, then rank.")
+AlternatePage = page_of("AlternatePage", AlternateSchema, "By submission, then role, then rank.")
 
 
 class DiagnosisSchema(Schema):
@@ -263,7 +281,8 @@ class DiagnosisSchema(Schema):
         required=True,
         allow_none=True,
         metadata={
-            "description": "`sentences`: all of it in words. `capacity`: reviews needed and available by count. "
+            "description": "`sentences`: all of it in words. `capacity`: reviews needed and available by count, in "
+            "plans of several roles with `roles` for each of them. "
             "`unfilled`, `load_min`: what the fullest plan misses. `too_few_eligible`: submissions with fewer eligible "
             "people than they need. `unserved`: minimal sets of submissions that need more than the people open to "
             "them can give; `unmet_minima`: the same for load minima. `rules_clash`: bounds of which no plan keeps "
@@ -283,9 +302,9 @@ class DiagnosisSchema(Schema):
 
 
 class SubmissionPriceSchema(Schema):
-    """A submission in the proof."""
+    """A submission in the proof, in plans of several roles each role of it."""
 
-    id = Text(required=True)
+    id = Text(required=True, metadata={"description": "For other roles than reviewers `<id>/<role>`."})
     demand = Whole(required=True, metadata={"description": "Reviews beside the locked ones."})
     price = Real(required=True, allow_none=True)
 

@@ -9,10 +9,11 @@ from marshmallow import ValidationError
 
 from matching.errors import InputError, Issue
 from matching.objectives import EVIDENCE, OBJECTIVES, OPTIONS, parse_objective
+from matching.roles import ROLES, parse_roles
 from matching.rules import KINDS, parse_rules
 from service.schemas.fields import Coded, Spoken
 
-__all__ = ["OBJECTIVE_EXAMPLE", "RULES_EXAMPLE", "Objective", "Rules"]
+__all__ = ["OBJECTIVE_EXAMPLE", "RULES_EXAMPLE", "Objective", "Roles", "Rules"]
 
 OBJECTIVE_EXAMPLE: list[Any] = [{"name": "maximin", "loss": 0.05}, "total"]
 
@@ -75,6 +76,31 @@ class Rules(Spoken):
             parse_rules(value)
         except InputError as error:
             raise ValidationError(_placed(error.issues, "rules", value)) from None
+        return value
+
+
+class Roles(Spoken):
+    """Roles that are assigned together, each with what is wanted of it."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        count = {"type": "integer", "minimum": 0}
+        one = {
+            "type": "object",
+            "properties": {
+                "demand": count, "load_max": count, "load_min": count,
+                "weight": {"type": "number", "exclusiveMinimum": 0,
+                           "description": "What affinities of the role count in the objective. Default 1."},
+            },
+            "additionalProperties": False,
+        }  # fmt: skip
+        form = {"type": "object", "properties": dict.fromkeys(ROLES, one), "additionalProperties": False}
+        super().__init__(**{**kwargs, "metadata": {**form, **kwargs.get("metadata", {})}})
+
+    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> Any:
+        try:
+            parse_roles(value)
+        except InputError as error:
+            raise ValidationError(_placed(error.issues, "roles", value)) from None
         return value
 
 

@@ -218,12 +218,14 @@ def load_in_plan(connection: Connection, plan_key: int, reviewer: str) -> int:
     return connection.scalar(query) or 0
 
 
-def locked_affinity(connection: Connection, plan_key: int) -> float:
-    """Affinity of the locked pairs of a plan, summed."""
-    query = select(func.sum(assignments.c.affinity)).where(
-        assignments.c.plan_key == plan_key, assignments.c.locked.is_(True)
+def locked_affinity(connection: Connection, plan_key: int) -> dict[str | None, float]:
+    """Affinity of the locked pairs of a plan, summed for each role; None stands for plans that name no roles."""
+    query = (
+        select(assignments.c.role, func.sum(assignments.c.affinity))
+        .where(assignments.c.plan_key == plan_key, assignments.c.locked.is_(True))
+        .group_by(assignments.c.role)
     )
-    return float(connection.scalar(query) or 0.0)
+    return {role: float(affinity) for role, affinity in connection.execute(query)}
 
 
 def page_of_results(

@@ -244,6 +244,7 @@ assignments = _results(
     "assignments",
     Column("locked", Boolean, nullable=False),
     Column("detail", Text, nullable=False),  # JSON: parts, reasons
+    Column("role", Text),  # null in plans that name no roles
 )
 
 alternates = _results(
@@ -251,6 +252,7 @@ alternates = _results(
     Column("rank", Integer, nullable=False),
     Column("spare_load", Integer, nullable=False),
     Column("full", Boolean, nullable=False),
+    Column("role", Text),  # as of assignments
 )
 
 idempotency = Table(

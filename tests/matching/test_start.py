@@ -125,3 +125,18 @@ def test_assign_takes_a_solution_or_a_start_carried_over():
     assert found.value == pytest.approx(cold.value) and found.meta["start"]["used"]
     other = matching.assign(scores, demand=2, load_max=3, objective="maximin", start=first)
     assert not other.meta["start"]["used"] and other.meta["start"]["reason"]
+
+
+def test_a_plan_of_several_roles_is_a_start_in_each_of_them():
+    """A submission has a row for its reviewers and one for its area chair; neither's people count for the other."""
+    people = tuple(Reviewer(name, role="area_chair" if name < "r06" else "reviewer") for name in PEOPLE)
+    before = replace(venue(PAPERS, PEOPLE, load_max=8), reviewers=people)
+    after = replace(before, reviewers=people[:-1])
+    after = replace(after, scores=(venue(PAPERS, PEOPLE[:-1]).scores[0],))
+    wanted = replace(PARAMS, roles={"reviewer": {"demand": 2}, "area_chair": {"demand": 1}})
+    plan = matching.recommend(before, wanted)
+    found, cold = (matching.recommend(after, wanted, start=start) for start in (plan, None))
+    assert found.status == "optimal" and found.value == pytest.approx(cold.value, abs=1e-9)
+    assert found.provenance["start"]["used"] is True and found.report["changes"]["kept"] > 60
+    again = matching.recommend(before, wanted, start=plan)
+    assert again.report["changes"]["added"] == 0 and again.report["changes"]["kept"] == len(plan.assignments) == 90
