@@ -102,6 +102,10 @@ def _part(rng, proof, name):
     value, step = getattr(proof, name), _step(rng)
     if name in ("value", "bound", "penalty"):
         return value + step
+    if name == "whole":
+        return not value
+    if name == "height":
+        return None if value is None else value * (1 + step) if rng.random() < 0.5 else value + step
     if name in ("weights", "submission_prices", "reviewer_prices"):
         return _entry(rng, value, step) if rng.random() < 0.8 else np.asarray(value) * (1 + step)
     if value is None or (isinstance(value, tuple) and not value):

@@ -15,25 +15,24 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from matching.constraints.linearised import Linearised, rule_terms
 from matching.constraints.problem import AssignmentProblem
+from matching.constraints.worth import Worth
 from matching.objectives import Welfare
-from matching.scores.size import usual_size
 from matching.types import FloatArray, IntArray
 
-__all__ = ["TotalAbove", "WholeSets", "total_above", "whole_bound", "whole_sets"]
+__all__ = ["WholeSets", "ruled_out", "whole_bound", "whole_sets"]
 
 ENTRIES = 1 << 21  # pairs looked at together
 STEPS = 300_000  # of the searches together; then the linear bounds of the submissions left are taken
 STEPS_EACH = 20_000  # of one search; then what it has not ruled out bounds it
-SUMS = 1e-9  # relative rounding of sums that are held against a floor
+ROUNDING = 1e-9  # relative, of what sets cost against what loads pay
 SLIGHT = 1e-12  # a search that could lower its submission's bound by less, relative to the largest, is not begun
 
 
@@ -59,52 +58,14 @@ class WholeSets:
     last: FloatArray
 
 
-@dataclass(frozen=True, eq=False)
-class TotalAbove:
-    """The total over plans that give every submission of `among` at least `floor`; it has the form of a welfare.
-
-    Attributes
-    ----------
-    floor : float
-    among : ndarray of shape (n_submissions,), bool
-    slopes : ndarray of shape (n_submissions,), float64
-        At least 1 on `among`: 1 and the multiplier of the floor, the tangent that bounds the sets.
-    size : float
-        `usual_size` of the scores.
-    """
-
-    floor: float
-    among: NDArray[np.bool_]
-    slopes: FloatArray
-    size: float = 1.0
-
-    def parts(self, sums: FloatArray) -> FloatArray:
-        """The sums themselves, -inf below the floor."""
-        return np.where(sums >= self.floor - SUMS * max(self.size, abs(self.floor)), sums, -np.inf)
-
-    def value(self, sums: FloatArray) -> float:
-        return float(self.parts(sums[self.among]).sum())
-
-    def weights(self, sums: FloatArray) -> FloatArray:
-        return np.where(self.among, self.slopes, 0.0)
-
-    def conjugate_parts(self, weights: FloatArray) -> FloatArray:
-        return np.where(weights >= 1.0, (1.0 - weights) * self.floor, np.inf)
-
-
-def total_above(problem: AssignmentProblem, floors: FloatArray, slopes: FloatArray) -> TotalAbove | None:
-    """The total above floors that are the same for every submission that needs reviews; None for other floors."""
-    among = problem.demand > 0
-    if not among.any() or not np.isfinite(floors[among]).all() or np.ptp(floors[among]) > 0.0:
-        return None
-    if np.isfinite(floors[~among]).any() or (slopes[among] < 1.0).any():
-        return None
-    return TotalAbove(float(floors[among][0]), among, slopes, usual_size(problem.scores))
+def _worths(welfare: Welfare | Worth, row: int) -> Callable[[FloatArray], FloatArray]:
+    """What sums of one submission are worth."""
+    return welfare.of(row) if isinstance(welfare, Worth) else welfare.parts
 
 
 def whole_bound(
     problem: AssignmentProblem,
-    welfare: Welfare | TotalAbove,
+    welfare: Welfare | Worth,
     weights: FloatArray,
     reviewer_prices: FloatArray,
     rule_prices: Sequence[Any] = (),
@@ -113,9 +74,17 @@ def whole_bound(
     return whole_sets(problem, welfare, weights, reviewer_prices, rule_prices).bound
 
 
+def ruled_out(problem: AssignmentProblem, worth: Worth, weights: FloatArray, reviewer_prices: FloatArray) -> bool:
+    """Whether no plan has every sum at its floor: for a worth of 0 the bound is 0 where one does."""
+    slopes = worth.fitting(weights)
+    floors = np.where(np.isfinite(worth.floor), np.abs(worth.floor), 0.0)
+    rounding = ROUNDING * float(problem.load_max @ np.abs(reviewer_prices) + slopes @ floors)
+    return whole_bound(problem, worth, slopes, reviewer_prices) < -rounding
+
+
 def whole_sets(
     problem: AssignmentProblem,
-    welfare: Welfare | TotalAbove,
+    welfare: Welfare | Worth,
     weights: FloatArray,
     reviewer_prices: FloatArray,
     rule_prices: Sequence[Any] = (),
@@ -125,7 +94,7 @@ def whole_sets(
     Parameters
     ----------
     problem : AssignmentProblem
-    welfare : Welfare or TotalAbove
+    welfare : Welfare or Worth
     weights : ndarray of shape (n_submissions,), float64
         Slope of the tangent for each submission, as `Welfare.weights` gives it. Any that make the conjugate finite
         serve; good ones shorten the searches.
@@ -197,7 +166,8 @@ def whole_sets(
             sets[row] = best[order].astype(np.int64)
             if not welfare.among[row]:
                 continue
-            reached = float(welfare.parts(base[row : row + 1] + exact[order].sum())[0] + gift[at, best[order]].sum())
+            worth_at = _worths(welfare, row)
+            reached = float(worth_at(base[row : row + 1] + exact[order].sum())[0] + gift[at, best[order]].sum())
             distance = float(linear[row] - reached)
             use = np.flatnonzero((value[at] >= least - distance - slack[at]) & np.isfinite(value[at]))
             if distance > 0.0 and use.size > count:
@@ -212,8 +182,8 @@ def whole_sets(
             break
         exact = problem.scores.values(np.full(use.size, row), use)
         most, chosen, steps = _best_set(
-            welfare, exact, gift_of, count, float(base[row]), float(weights[row]), float(level[row]), reached,
-            min(left, STEPS_EACH),
+            _worths(welfare, row), exact, gift_of, count, float(base[row]), float(weights[row]), float(level[row]),
+            reached, min(left, STEPS_EACH),
         )  # fmt: skip
         linear[row] = min(linear[row], most)
         if chosen:
@@ -223,7 +193,7 @@ def whole_sets(
 
 
 def _best_set(
-    welfare: Welfare | TotalAbove,
+    worth_at: Callable[[FloatArray], FloatArray],
     score: FloatArray,
     gift: FloatArray,
     count: int,
@@ -264,7 +234,7 @@ def _best_set(
         taken += 1
         if open_ == 1:
             # the last one: all that are left at once
-            values = welfare.parts(total + score[at:]) + (gifted + gift[at:])
+            values = worth_at(total + score[at:]) + (gifted + gift[at:])
             top = int(np.argmax(values))
             if values[top] > best:
                 best, best_set = float(values[top]), (*chosen, places[at + top])

@@ -14,10 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from matching.constraints.grid import grid_of
 from matching.constraints.problem import AssignmentProblem
-from matching.constraints.whole import TotalAbove, total_above, whole_bound
+from matching.constraints.whole import ruled_out, whole_bound
+from matching.constraints.worth import Worth, worth_of
 from matching.errors import InvalidParamsError
-from matching.objectives import OPTIONS, Floors, Level, Measure, Total, Welfare, Wish
+from matching.objectives import OPTIONS, Level, Measure, Welfare, Wish
 from matching.plan.claims import (
     LOWER_IS_BETTER,
     RELATIVE,
@@ -162,8 +164,10 @@ def _form_faults(proof: Proof, problem: AssignmentProblem, missing: float) -> li
             faults.append("the anchor is no finite matrix of the problem's shape")
         elif name == "robust" and np.linalg.norm(_summed(anchor).data) > 1 + RELATIVE:
             faults.append("the anchor is longer than 1")
-    if proof.whole and (missing or _set_measure(proof, problem) is None):
-        faults.append("only welfare by itself and the total above one floor, in a full plan, have bounds by whole sets")
+    if proof.height is not None and not (proof.whole and math.isfinite(proof.height)):
+        faults.append("a height is a finite number that goes with whole sets")
+    if proof.whole and not faults and (missing or _set_worth(proof, problem) is None):
+        faults.append("this measure with these constraints has no bound by whole sets of people")
     if proof.rule_prices and not faults:
         dearest = 1.0 if costs_count(proof) else 0.0
         faults += rule_price_faults(
@@ -252,24 +256,35 @@ def _bound(proof: Proof, duality: Duality, prices: Prices, extra: float) -> floa
     if not all(map(math.isfinite, parts)):
         return math.inf
     total = math.fsum([*parts, duality.bound(prices)[0]])
-    valued = _set_measure(proof, duality.problem) if proof.whole else None
-    if valued is not None:
-        weights = np.where(valued.among, row_weights(proof), 0.0)
-        w = np.asarray(proof.reviewer_prices, dtype=np.float64)
-        total = min(total, whole_bound(duality.problem, valued, weights, w, proof.rule_prices))
+    if proof.whole:
+        total = min(total, _whole(proof, duality.problem))
     return -total if low else natural(proof.measure, total)
 
 
-def _set_measure(proof: Proof, problem: AssignmentProblem) -> Welfare | TotalAbove | None:
-    """What the sets of people are valued by: welfare, or the total where each sum is at its floor."""
-    if type(proof.measure) is Welfare:
-        return None if proof.constraints else proof.measure
-    if type(proof.measure) is not Total or len(proof.constraints) != 1 or problem.rules:
+def _whole(proof: Proof, problem: AssignmentProblem) -> float:
+    """The bound by whole sets of people; of a level the height that no plan reaches, inf where the numbers do not
+    rule it out."""
+    found = _set_worth(proof, problem)
+    if found is None:
+        return math.inf
+    worth, charge = found
+    w = np.asarray(proof.reviewer_prices, dtype=np.float64)
+    if isinstance(worth, Welfare):
+        weights = np.where(worth.among, row_weights(proof), 0.0)
+        return whole_bound(problem, worth, weights, w, proof.rule_prices)
+    if proof.height is not None:
+        return proof.height if ruled_out(problem, worth, row_weights(proof), w) else math.inf
+    return whole_bound(problem, worth, worth.fitting(row_weights(proof)), w) + charge
+
+
+def _set_worth(proof: Proof, problem: AssignmentProblem) -> tuple[Worth | Welfare, float] | None:
+    """What the sets of people are valued by."""
+    if proof.wish["name"] in LOWER_IS_BETTER or proof.wish["name"] in ("randomised", "perturbed", "robust"):
         return None
-    floors, least = proof.constraints[0]
-    if type(floors) is not Floors or (np.asarray(proof.weights) != 1.0).any():
-        return None
-    return total_above(problem, floors.floor + least, row_weights(proof))
+    return worth_of(
+        problem, proof.measure, proof.constraints, [k for k, _ in proof.multipliers], proof.height,
+        grid=grid_of(problem),
+    )  # fmt: skip
 
 
 def _dropped_faults(proof: Proof, last: Stage, given: Given) -> list[str]:

@@ -11,7 +11,7 @@ from scipy import sparse
 from matching.constraints.bounds import Bound, GroupBound
 from matching.constraints.pair_numbers import PairNumbers
 from matching.constraints.problem import AssignmentProblem
-from matching.objectives import Floors, Measure, Shortfall, Welfare
+from matching.objectives import Floors, Level, Measure, Shortfall, Welfare
 from matching.solvers.base import Proof, Solution
 from matching.types import FloatArray
 
@@ -34,7 +34,8 @@ def proofs_of(
     list of dict
         ``objective``, ``value``, ``bound``, ``gap``; ``weights`` (y) by submission id, those that are 0 left out;
         ``measure``, the function that is bounded, with the ``numbers`` its conjugate needs; ``whole``, whether the
-        bound takes whole sets of people; ``constraints``, a list of {measure, numbers, at_least, multiplier, weights};
+        bound takes whole sets of people; ``height``, of a level that no plan reaches by such sets; ``constraints``, a
+        list of {measure, numbers, at_least, multiplier, weights}, with whole sets also those of multiplier 0;
         ``submission_prices``, ``reviewer_prices`` by id; ``reviewer_terms`` by id, for evenness; ``rule_prices``, a
         list of {rule, submissions, reviewers, price, at_least or at_most}; ``penalty``; ``anchor``, for perturbed and
         robust, a list of [submission, reviewer, number], with ``standard_errors`` of these pairs likewise where they
@@ -73,17 +74,18 @@ def _proof(
         "measure": type(proof.measure).__name__.lower(),
         "numbers": _numbers(proof.measure, proof.weights, problem, submissions),
         "whole": proof.whole,
+        **({} if proof.height is None else {"height": proof.height}),
         "weights": _by_id(proof.weights, submissions),
         "constraints": [
             {
                 "measure": type(measure).__name__.lower(),
-                "numbers": _numbers(measure, z, problem, submissions),
+                "numbers": _numbers(measure, _at(measure) if proof.whole else z, problem, submissions),
                 "at_least": least,
                 "multiplier": k,
                 "weights": _by_id(z, submissions),
             }
             for (measure, least), (k, z) in zip(proof.constraints, proof.multipliers, strict=True)
-            if k
+            if k or proof.whole
         ],
         "submission_prices": dict(zip(submissions, proof.submission_prices.tolist(), strict=True)),
         "reviewer_prices": dict(zip(reviewers, proof.reviewer_prices.tolist(), strict=True)),
@@ -126,15 +128,22 @@ def _by_pair(
     ]
 
 
+def _at(measure: Measure) -> FloatArray:
+    """Where every floor counts, not only those with a weight: sets of people below one are left out."""
+    return np.isfinite(measure.floor).astype(np.float64) if isinstance(measure, Floors) else np.empty(0)
+
+
 def _numbers(
     measure: Measure, weights: FloatArray, problem: AssignmentProblem, submissions: Sequence[str]
 ) -> dict[str, Any]:
     """What the conjugate of the measure needs besides the weights; ``without`` are submissions it leaves out."""
     if isinstance(measure, Floors):
         return {"floors": {submissions[at]: float(measure.floor[at]) for at in np.flatnonzero(weights).tolist()}}
-    if not isinstance(measure, Shortfall | Welfare):
+    if not isinstance(measure, Level | Shortfall | Welfare):
         return {}
     outside = {"without": [submissions[at] for at in np.flatnonzero((problem.demand > 0) & ~measure.among).tolist()]}
+    if isinstance(measure, Level):
+        return outside
     if isinstance(measure, Shortfall):
         return {"t": measure.t, **outside}
     return {"alpha": measure.alpha, "floor": measure.floor, "unit": measure.unit, **outside}

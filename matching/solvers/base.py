@@ -107,9 +107,13 @@ class Proof:
     reviewer_terms : ndarray of shape (n_reviewers,) or None
         evenness: what one more review by each person costs.
     whole : bool
-        welfare by itself, and the total above one floor for all: the bound takes for each submission its best whole
-        set of people at these prices (`matching.constraints.whole.whole_bound`) instead of its best shares of people.
-        It speaks of plans, not of lotteries over them.
+        welfare by itself, and total, threshold and levels under earlier wishes of those kinds, without rules: the
+        bound takes for each submission its best whole set of people at these prices
+        (`matching.constraints.whole.whole_bound`) instead of its best shares of people. It speaks of plans, not of
+        lotteries over them.
+    height : float or None
+        A level with `whole`: the least sum that no plan reaches, since whole sets of people that do would cost more
+        than all loads together pay at these prices. It is the bound.
     """
 
     wish: Mapping[str, Any]
@@ -128,6 +132,7 @@ class Proof:
     anchor: sparse.csr_array | None = None
     reviewer_terms: FloatArray | None = None
     whole: bool = False
+    height: float | None = None
 
     @property
     def row_weights(self) -> FloatArray:

@@ -23,7 +23,7 @@ from matching.solvers.oracle import Clock, Extreme, Oracle
 from matching.solvers.stages import Bound, Plan, of_extreme, plan_of
 from matching.types import FloatArray
 
-__all__ = ["CLOSE", "EXACT_PAIRS", "FlowBench", "Lift", "Tell"]
+__all__ = ["CLOSE", "EXACT_PAIRS", "EXCHANGE_PAIRS", "FlowBench", "Lift", "Tell"]
 
 EXACT_PAIRS = 4_000  # problems of at most this many pairs are searched to the end
 CLOSE = 1e-4  # relative gap at which larger ones stop

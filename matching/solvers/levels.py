@@ -12,6 +12,7 @@ plans in that order are exactly the leximin ones. Elsewhere who stays behind is 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,10 +25,11 @@ from matching.solvers.stages import Bound, Constraints, Plan
 from matching.solvers.workbench import Workbench, bound_of
 from matching.types import FloatArray
 
-__all__ = ["LEVELS", "Levels", "leximin", "lowered", "with_floors", "with_loss"]
+__all__ = ["LEVELS", "Levels", "keeps_behind", "leximin", "lowered", "with_floors", "with_loss"]
 
 LEVELS = 32  # levels settled one by one; a tenth of the submissions is below the last one at most venues
-SHARE = 0.7  # of the time limit that levels may take
+SHARE = 0.7  # of the time limit up to which levels are begun
+DEEP = 0.65  # of the time limit up to which whole sets are searched for them
 CHAIN = 8  # submissions left up to which the sums of the k lowest are maximised one after the other
 
 
@@ -59,9 +61,13 @@ class Levels:
     complete: bool = True
 
 
-def leximin(bench: Workbench, constraints: Constraints, plan: Plan) -> Levels:
-    """The leximin plan among those that keep the constraints, up to LEVELS levels."""
-    search = _Levels(bench, constraints, plan)
+def leximin(bench: Workbench, constraints: Constraints, plan: Plan, *, sets: bool = True) -> Levels:
+    """The leximin plan among those that keep the constraints, up to LEVELS levels.
+
+    `sets` says whether levels may be proven by whole sets of people: a loss would lower floors that such a proof takes
+    as they are.
+    """
+    search = _Levels(bench, constraints, plan, sets)
     if not bench.problem.rules:
         search.jump()
     found = search.climb()
@@ -72,9 +78,10 @@ def leximin(bench: Workbench, constraints: Constraints, plan: Plan) -> Levels:
 
 
 class _Levels:
-    def __init__(self, bench: Workbench, constraints: Constraints, plan: Plan) -> None:
-        self.bench, self.constraints, self.plan = bench, constraints, plan
+    def __init__(self, bench: Workbench, constraints: Constraints, plan: Plan, sets: bool) -> None:
+        self.bench, self.constraints, self.plan, self.sets = bench, constraints, plan, sets
         self.bounds: list[Bound] = []
+        self.before: list[tuple[int, FloatArray, NDArray[np.bool_]]] = []  # each level of `climb`: what there was
         self.floors = np.full(bench.problem.shape[0], -np.inf)
         self.among: NDArray[np.bool_] = np.array(bench.wanting)
 
@@ -107,6 +114,8 @@ class _Levels:
         if self.plan.keeps(kept):
             return True
         floors = np.maximum(floors, self.bench.floors_of(self.constraints))
+        if not exchange and self.sets and self.bench.out_of_reach(floors, self.constraints, self.plan):
+            return False
         found = self.bench.lift(floors, exchange=exchange).plan
         if found is None or not found.keeps(kept):
             return False
@@ -119,11 +128,22 @@ class _Levels:
         return with_floors(self.constraints, self.floors)
 
     def climb(self) -> Levels:
-        """Levels by programs."""
+        """Levels by programs and sets."""
+        bench = self.bench
+        bench.sets_until = np.inf if bench.clock.limit is None else DEEP * bench.clock.limit
+        try:
+            return self._climb()
+        finally:
+            bench.sets_until = np.inf
+
+    def _climb(self) -> Levels:
         bench = self.bench
         while self.among.any() and len(self.bounds) < LEVELS and not self.over:
             measure = Level(self.among)
-            self.plan, bound = bench.maximise(measure, self.kept, self.plan)
+            # tiny problems are settled by the prices of shares of people, so these come first there
+            self.plan, bound = bench.maximise(measure, self.kept, self.plan, sets=self.sets and not bench.exact)
+            if self._rewound():
+                continue
             level = measure.value(self.plan.sums)
             at_level = self.among & (self.plan.sums <= level + slack_of(level))
             if not bench.exact and 1 < at_level.sum() < self.among.sum():
@@ -135,12 +155,34 @@ class _Levels:
                     priced = at_level & ((bound.weights > 1e-9) | (bench.ideal <= level + slack_of(level)))
                     settled = priced if priced.any() else at_level
             elif bench.exact and self.among.sum() <= CHAIN:
-                return self._chain()
+                found = self._chain()
+                if self._rewound():
+                    continue
+                return found
             else:
                 settled = at_level
+                bound = self._sharper(measure, bound)
+            self.before.append((len(self.bounds), self.floors, self.among))
             self.bounds.append(bound)
             self._settle(settled, level - self.plan.cost)
+            if bench.clock.seconds > bench.sets_until and not bench.done(self.plan, bound):
+                break  # without time for sets the next levels would stay as open as this one
         return Levels(self.plan, tuple(self.bounds), self.floors, self.floors, complete=not self.among.any())
+
+    def _rewound(self) -> bool:
+        """Whether the plan lifts one that was left behind: then its level is settled anew, with fewer left there."""
+        for place, floors, among in self.before:
+            if not keeps_behind(self.plan, self.bounds[place:], self.among, only_first=True):
+                self.floors, self.among, self.bounds = floors, among, self.bounds[:place]
+                self.before = [entry for entry in self.before if entry[0] < place]
+                return True
+        return False
+
+    def _sharper(self, measure: Level, bound: Bound) -> Bound:
+        """The bound, or the one that whole sets of people prove for a tiny problem."""
+        if not (self.sets and self.bench.exact) or bound.gap(self.plan) == 0.0:
+            return bound
+        return self.bench.within_reach(measure, self.kept, self.plan, bound, search=False)[1]
 
     def _raise(self, height: float) -> None:
         """As many as can be off the present level, up to the next one there is: fewest stay behind."""
@@ -178,6 +220,28 @@ class _Levels:
         return Levels(
             self.plan, tuple(self.bounds), before, self.floors, tuple(chain), complete and not self.among.any()
         )
+
+
+def keeps_behind(plan: Plan, bounds: Sequence[Bound], left: NDArray[np.bool_], *, only_first: bool = False) -> bool:
+    """Whether all that left proven levels are still there; more than its level for one would be a better plan.
+
+    Parameters
+    ----------
+    bounds : sequence of Bound
+        Levels in order.
+    left : ndarray of shape (n_submissions,), bool
+        Those that are in no later level yet.
+    only_first : bool
+        Whether only those that left the first of these levels count.
+    """
+    for at, bound in enumerate(bounds[:1] if only_first else bounds):
+        assert isinstance(bound.measure, Level)
+        after = bounds[at + 1].measure if at + 1 < len(bounds) else None
+        gone = bound.measure.among & ~(after.among if isinstance(after, Level) else left)
+        high = float(plan.sums[gone].max(initial=-np.inf))
+        if bound.gap(plan) == 0.0 and high > bound.bound + slack_of(bound.bound):
+            return False
+    return True
 
 
 def with_floors(constraints: Constraints, floors: FloatArray) -> Constraints:

@@ -24,7 +24,7 @@ from matching.objectives import Level, Measure, Shortfall, Total, Welfare, Wish
 from matching.solvers.base import Progress, ProgressCallback, Proof, Solution, Status, frozen
 from matching.solvers.concave import WelfareSolver
 from matching.solvers.evenness import EvennessBound, evenest_of, spread
-from matching.solvers.levels import leximin, lowered, with_floors, with_loss
+from matching.solvers.levels import keeps_behind, leximin, lowered, with_floors, with_loss
 from matching.solvers.milp.ruled import solution_of
 from matching.solvers.oracle import Clock, slack_of
 from matching.solvers.pricing import evenest, plan_from, without_plan
@@ -175,7 +175,7 @@ class Run:
 
     def _keep(self, measure: Measure, bound: Bound, loss: float) -> None:
         value = self.plan.value(measure)
-        if bound.gap(self.plan) == 0.0 and abs(bound.bound - value) <= slack_of(value):
+        if bound.height is None and bound.gap(self.plan) == 0.0 and abs(bound.bound - value) <= slack_of(value):
             value = bound.bound  # the same number for every plan that reaches it
         least = kept_value(measure, value, loss)
         if isinstance(measure, Level):
@@ -185,7 +185,7 @@ class Run:
             self.constraints = (*self.constraints, (measure, least))
 
     def _leximin(self, wish: Wish) -> None:
-        found = leximin(self.bench, self.constraints, self.plan)
+        found = leximin(self.bench, self.constraints, self.plan, sets=wish.loss == 0.0)
         self.plan = found.plan
         bounds = tuple(with_loss(bound, self.constraints, wish.loss) for bound in found.bounds)
         self.settled.append(_Settled(wish.to_dict(), bounds))
@@ -198,6 +198,15 @@ class Run:
             for bound in found.bounds
         ]  # fmt: skip
         self.meta["levels_complete"] = found.complete
+
+    def _behind(self, plan: Plan) -> bool:
+        """Whether those that leximin proved to stay behind do so: it does not give up one that can have more."""
+        for entry in self.settled:
+            if entry.wish["name"] == "leximin" and not entry.wish.get("loss", 0.0) and entry.bounds:
+                last = entry.bounds[-1].measure
+                assert isinstance(last, Level)
+                return keeps_behind(plan, entry.bounds, last.among)
+        return True
 
     def _under_chain(self, measure: Measure) -> None:
         """Among all leximin plans the best for this wish; then its sums are the floors of what follows."""
@@ -223,6 +232,10 @@ class Run:
     def _best(self, measure: Measure) -> tuple[Plan, Bound]:
         if self.chain:
             self._under_chain(measure)
+        plan, bound = self._found(measure)
+        return (plan if self._behind(plan) else self.plan), bound
+
+    def _found(self, measure: Measure) -> tuple[Plan, Bound]:
         bench = self.bench
         bent = isinstance(measure, Welfare) or any(isinstance(other, Welfare) for other, _ in self.constraints)
         if isinstance(measure, Welfare) and any(rule.price is not None for rule in bench.problem.rules):
@@ -281,7 +294,8 @@ class Run:
         if proof is not None:
             cost = float(bench.cost(found.rule_shortfall))
             other = plan_of(bench.problem, found.pairs, cost, found.rule_shortfall)
-            self.plan = bench.better(self.plan, other, measure, self.constraints)
+            if self._behind(other):
+                self.plan = bench.better(self.plan, other, measure, self.constraints)
             if self.plan is other:
                 self.settled.append(_Settled(wish.to_dict(), (), replace(proof, wish=wish.to_dict())))
                 self._mark(measure, wish.loss)
@@ -332,6 +346,7 @@ class Run:
         if (
             other is not None
             and other.keeps(self.constraints)
+            and self._behind(other)
             and all(
                 other.value(bound.measure) >= self.plan.value(bound.measure) - slack_of(self.plan.value(bound.measure))
                 for bound in bounds

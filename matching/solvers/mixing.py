@@ -255,7 +255,7 @@ class Search:
                 return
             master = SetMaster(self.problem, self.welfare, self.clock)
             for corner in [*self.mixed, self.best]:
-                master.add_plan(self._pairs(corner))
+                master.book.add_plan(self._pairs(corner))
             prices = Priced(proof.bound, proof.weights, proof.u, proof.w)
             for _ in range(SET_ROUNDS):
                 value = self.best.value
@@ -283,7 +283,7 @@ class Search:
             return False
         self.best = corner
         self._exchange_from(corner, self.linear)
-        master.add_plan(self._pairs(self.best))
+        master.book.add_plan(self._pairs(self.best))
         return True
 
     def _pairs(self, corner: Corner) -> PairArray:

@@ -3,22 +3,29 @@
 A plan chooses one set for each submission. Shares of sets, with the loads kept, are the convex hull of what the
 submissions can have one by one; their best value is at least that of every plan and often a good deal below that of
 shares of people. The duals of the loads price further sets (column generation, Dantzig and Wolfe, 1960), and
-`matching.constraints.whole` turns them into the bound. Choosing whole sets among those met gives plans that exchanges
-of one review at a time do not reach.
+`matching.constraints.whole` turns them into the bound. An earlier total or shortfall to a threshold is a row of the
+program, whose dual is its multiplier; earlier floors leave sets out. Choosing whole sets among those met gives plans
+that exchanges of one review at a time do not reach.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from scipy import optimize, sparse
 
+from matching.constraints.grid import grid_of
 from matching.constraints.problem import AssignmentProblem
-from matching.constraints.whole import TotalAbove, WholeSets, whole_sets
-from matching.objectives import Welfare
-from matching.solvers.oracle import Clock
+from matching.constraints.whole import WholeSets, whole_sets
+from matching.constraints.worth import Worth, worth_of
+from matching.objectives import Measure, Shortfall, Total, Welfare
+from matching.solvers.oracle import Clock, slack_of
+from matching.solvers.setbook import SetBook
+from matching.solvers.stages import Constraints
+from matching.solvers.tangents import Tangents
 from matching.types import FloatArray, IntArray, PairArray
 
 __all__ = ["Priced", "SetMaster"]
@@ -33,12 +40,25 @@ MOST_SETS = 20_000  # in the search for whole sets, the ones that promise most
 
 @dataclass(frozen=True, eq=False)
 class Priced:
-    """A bound over whole sets with the numbers that prove it."""
+    """A bound over whole sets with the numbers that prove it; `k` is the multiplier of the earlier wish, if any."""
 
     bound: float
     weights: FloatArray
     u: FloatArray
     w: FloatArray
+    k: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class _Program:
+    """Known sets near the best: their places, worth, loads, one a row, and how many rows; what the row earns."""
+
+    keep: IntArray
+    cost: FloatArray
+    loads: sparse.csr_array
+    of_line: sparse.csr_array
+    lines: int
+    earned: FloatArray | None
 
 
 class SetMaster:
@@ -48,46 +68,44 @@ class SetMaster:
     ----------
     problem : AssignmentProblem
         Without rules.
-    welfare : Welfare or TotalAbove
+    measure : Measure
+        Welfare, or what `matching.constraints.worth.worth_of` takes.
     clock : Clock
+    constraints : Constraints
+        Of those one total or shortfall may bind; further ones are left out.
     """
 
-    def __init__(self, problem: AssignmentProblem, welfare: Welfare | TotalAbove, clock: Clock) -> None:
-        self.problem, self.welfare, self.clock = problem, welfare, clock
-        self.held = np.bincount(problem.locked[:, 1], minlength=problem.shape[1])
-        score = np.nan_to_num(problem.scores.values(problem.locked[:, 0], problem.locked[:, 1]))
-        self.base = np.bincount(problem.locked[:, 0], weights=score, minlength=problem.shape[0]).astype(np.float64)
-        self.known: dict[tuple[int, bytes], int] = {}
-        self.rows: list[int] = []
-        self.people: list[IntArray] = []
-        self.sums: list[float] = []
+    def __init__(
+        self, problem: AssignmentProblem, measure: Measure, clock: Clock, constraints: Constraints = ()
+    ) -> None:
+        self.problem, self.measure, self.clock, self.constraints = problem, measure, clock, constraints
+        self.book = SetBook(problem)
+        rows = [at for at, (earlier, _) in enumerate(constraints) if isinstance(earlier, Total | Shortfall)]
+        self.row = rows[0] if rows else -1  # the constraint that is a row of the program
+        self.grid = grid_of(problem)
+        found = worth_of(problem, measure, constraints, self.multipliers(0.0), grid=self.grid)
+        if found is None:
+            raise ValueError("the measure with these constraints has no worth of sets")
+        self.plain = found[0]  # what sets are worth by themselves
 
-    def add(self, sets: Sequence[tuple[int, IntArray]]) -> int:
-        """Take in sets, each once; how many were new."""
-        fresh = []
-        for row, people in sets:
-            ordered = np.sort(people)
-            key = (row, ordered.tobytes())
-            if key not in self.known:
-                self.known[key] = len(self.known)
-                fresh.append((row, ordered))
-        if fresh:
-            length = [people.size for _, people in fresh]
-            rows = np.repeat([row for row, _ in fresh], length)
-            score = self.problem.scores.values(rows, np.concatenate([people for _, people in fresh]))
-            ends = np.concatenate([[0], np.cumsum(length)])
-            total = np.concatenate([[0.0], np.cumsum(score)])
-            for at, (row, people) in enumerate(fresh):
-                self.rows.append(row)
-                self.people.append(people)
-                self.sums.append(float(self.base[row] + total[ends[at + 1]] - total[ends[at]]))
-        return len(fresh)
+    @cached_property
+    def tangents(self) -> Tangents:
+        return Tangents(self.problem)
 
-    def add_plan(self, pairs: PairArray) -> int:
-        """Take in the sets of a plan, locked pairs left out."""
-        order = np.argsort(pairs[:, 0], kind="stable")
-        lines, first = np.unique(pairs[order, 0], return_index=True)
-        return self.add(list(zip(lines.tolist(), np.split(pairs[order, 1], first[1:]), strict=True)))
+    def multipliers(self, k: float) -> list[float]:
+        """One for each constraint."""
+        return [k if at == self.row else 0.0 for at in range(len(self.constraints))]
+
+    def look(self, weights: FloatArray, w: FloatArray, k: float) -> tuple[WholeSets, Priced]:
+        """The best set for each at these prices, and the bound that makes."""
+        found = worth_of(self.problem, self.measure, self.constraints, self.multipliers(k), grid=self.grid)
+        assert found is not None
+        worth, charge = found
+        if isinstance(worth, Worth):
+            weights = self.tangents.best(worth, w)
+        sets = whole_sets(self.problem, worth, weights, w)
+        self.book.add([(row, people) for row, people in enumerate(sets.sets) if people.size])
+        return sets, Priced(sets.bound + charge, weights, sets.last, w, k)
 
     def price(
         self,
@@ -115,27 +133,29 @@ class SetMaster:
             Rounds without a better bound after which it ends.
         """
         best = start
-        found = whole_sets(self.problem, self.welfare, start.weights, start.w)
-        if found.bound < best.bound:
-            best = Priced(found.bound, start.weights, start.u, start.w)
-        self.add([(row, people) for row, people in enumerate(found.sets) if people.size])
+        found, priced = self.look(start.weights, start.w, start.k)
+        at = priced
+        if priced.bound < best.bound:
+            best = priced if isinstance(self.plain, Worth) else replace(priced, u=start.u)
         idle = 0
         for _ in range(rounds):
             gap = best.bound - value
             if self.clock.over or gap <= enough:
                 break
-            answer = self._shares(found, best.w, gap)
+            # floors and multipliers make prices jump further: then the plan's own sets lose more than the gap
+            wide = gap if isinstance(self.plain, Welfare) else max(gap, at.bound - value)
+            answer = self._shares(found, at, wide)
             if answer is None:
                 break
-            inside, weights, w = answer
+            inside, weights, w, k = answer
             # between the best prices and the master's, which jump about at first (Wentges, 1997)
             reached = best.bound
             for step in (0.5, 1.0):
-                mid = best.w + step * (w - best.w)
-                found = whole_sets(self.problem, self.welfare, weights, mid)
-                fresh = self.add([(row, people) for row, people in enumerate(found.sets) if people.size])
-                if found.bound < best.bound:
-                    best = Priced(found.bound, weights, found.last, mid)
+                known = len(self.book)
+                found, at = self.look(weights, best.w + step * (w - best.w), best.k + step * (k - best.k))
+                fresh = len(self.book) > known
+                if at.bound < best.bound:
+                    best = at
                 if fresh:
                     break
             tell(best.bound)
@@ -147,76 +167,89 @@ class SetMaster:
 
     def plan(self, prices: Priced, value: float) -> PairArray | None:
         """The best choice of one known set a submission, if it may be better than `value`; locked pairs left out."""
-        found = whole_sets(self.problem, self.welfare, prices.weights, prices.w)
-        gap = prices.bound - value
-        program = self._program(found, prices.w, gap)
+        found, at = self.look(prices.weights, prices.w, prices.k)
+        program = self._program(found, at, prices.bound - value)
         if program is None:
             return None
-        keep, cost, loads, low, high, choice, rows = program
         limits = {"node_limit": NODES, **({} if self.clock.left is None else {"time_limit": self.clock.left})}
-        constraints = [optimize.LinearConstraint(loads, low, high), optimize.LinearConstraint(choice, 1.0, 1.0)]
+        constraints = [
+            optimize.LinearConstraint(program.loads, self.book.low, self.book.high),
+            optimize.LinearConstraint(program.of_line, 1.0, 1.0),
+        ]
+        if program.earned is not None:
+            constraints.append(optimize.LinearConstraint(program.earned[None, :], self._least, np.inf))
         answer = optimize.milp(
-            -cost, constraints=constraints, integrality=np.ones(keep.size), bounds=optimize.Bounds(0.0, 1.0),
-            options={**limits, "mip_rel_gap": 1e-6},
+            -program.cost, constraints=constraints, integrality=np.ones(program.keep.size),
+            bounds=optimize.Bounds(0.0, 1.0), options={**limits, "mip_rel_gap": 1e-6},
         )  # fmt: skip
         if answer.x is None:
             return None
-        chosen = keep[answer.x > 0.5]
-        if chosen.size != rows:
-            return None
-        return np.concatenate(
-            [np.column_stack([np.full(self.people[at].size, self.rows[at]), self.people[at]]) for at in chosen.tolist()]
-        ).astype(np.int64)
+        chosen = program.keep[answer.x > 0.5]
+        return self.book.pairs(chosen) if chosen.size == program.lines else None
 
-    def _shares(self, found: WholeSets, w: FloatArray, gap: float) -> tuple[float, FloatArray, FloatArray] | None:
-        """Best shares of the known sets: a value no bound of theirs is below, tangents there, prices of the loads."""
-        program = self._program(found, w, REACH * gap)
+    @property
+    def _least(self) -> float:
+        """What the row of the program asks of the submissions with sets."""
+        least = self.constraints[self.row][1]
+        alone = np.ones(self.problem.shape[0], dtype=bool)
+        alone[self.book.rows] = False
+        return least - slack_of(least) - float(self._earned(self.book.base[alone], np.flatnonzero(alone)).sum())
+
+    def _earned(self, sums: FloatArray, rows: IntArray) -> FloatArray:
+        """What sums of these submissions add to the earlier wish."""
+        measure = self.constraints[self.row][0]
+        if isinstance(measure, Shortfall):
+            return np.where(measure.among[rows], np.minimum(sums, measure.t), 0.0)
+        return sums
+
+    def _shares(self, found: WholeSets, at: Priced, gap: float) -> tuple[float, FloatArray, FloatArray, float] | None:
+        """Best shares of the known sets: a value no bound of theirs is below, tangents there, prices of the loads and
+        of the earlier wish."""
+        program = self._program(found, at, REACH * gap)
         if program is None:
             return None
-        keep, cost, loads, low, high, choice, rows = program
+        cost, loads, keep = program.cost, program.loads, program.keep
         scale = max(float(np.abs(cost).max(initial=0.0)), 1e-300)
-        room = np.concatenate([high, -low])
+        lines, room = [loads, -loads], [self.book.high, -self.book.low]
+        if program.earned is not None:
+            lines.append(sparse.csr_array(-program.earned[None, :]))
+            room.append(np.array([-self._least]))
         answer = optimize.linprog(
-            -cost / scale, A_ub=sparse.vstack([loads, -loads]), b_ub=room, A_eq=choice, b_eq=np.ones(rows),
-            bounds=(0.0, None), method="highs-ds",
+            -cost / scale, A_ub=sparse.vstack(lines), b_ub=np.concatenate(room), A_eq=program.of_line,
+            b_eq=np.ones(program.lines), bounds=(0.0, None), method="highs-ds",
         )  # fmt: skip
         if answer.status != 0:
             return None
         price = -np.asarray(answer.ineqlin.marginals) * scale
-        half = price.size // 2
-        of_set = np.asarray(self.rows)[keep]
-        sums = np.bincount(of_set, weights=answer.x * np.asarray(self.sums)[keep], minlength=self.problem.shape[0])
+        half = self.problem.shape[1]
+        k = max(0.0, float(price[2 * half])) if program.earned is not None else 0.0
+        of_set = self.book.rows[keep]
         whole = np.bincount(of_set, weights=answer.x, minlength=self.problem.shape[0])
-        sums = np.where(whole > 0.5, sums, self.base).astype(np.float64)
-        value = float(answer.x @ self._worth(keep))
-        alone = self.welfare.among & (whole <= 0.5)
-        value += float(self.welfare.parts(self.base[alone]).sum())
-        return value, self.welfare.weights(sums.astype(np.float64)), price[:half] - price[half:]
+        alone = np.flatnonzero(self.plain.among & (whole <= 0.5))
+        value = float(answer.x @ cost) + float(self._worth(self.book.base[alone], alone).sum())
+        weights = at.weights
+        if isinstance(self.plain, Welfare):
+            sums = np.bincount(of_set, weights=answer.x * self.book.sums[keep], minlength=self.problem.shape[0])
+            weights = self.plain.weights(np.where(whole > 0.5, sums, self.book.base).astype(np.float64))
+        return value, weights, price[:half] - price[half : 2 * half], k
 
-    def _worth(self, keep: IntArray) -> FloatArray:
-        """phi of each of these sets; 0 for submissions set aside."""
-        sums, rows = np.asarray(self.sums)[keep], np.asarray(self.rows)[keep]
-        out = np.zeros(keep.size)
-        inside = self.welfare.among[rows]
-        out[inside] = self.welfare.parts(sums[inside])
+    def _worth(self, sums: FloatArray, rows: IntArray) -> FloatArray:
+        """phi of these sums of these submissions; 0 for submissions set aside."""
+        out = np.zeros(sums.size)
+        inside = self.plain.among[rows]
+        if isinstance(self.plain, Worth):
+            out[inside] = self.plain.parts(sums[inside], rows[inside])
+        else:
+            out[inside] = self.plain.parts(sums[inside])
         return out
 
-    def _program(
-        self, found: WholeSets, w: FloatArray, gap: float
-    ) -> tuple[IntArray, FloatArray, sparse.csr_array, FloatArray, FloatArray, sparse.csr_array, int] | None:
-        """Known sets within `gap` of the best one at prices w: positions, worth, loads, their limits, one a row."""
-        everything = np.arange(len(self.rows))
-        rows = np.asarray(self.rows)
-        members = sparse.csr_array(
-            (
-                np.ones(sum(people.size for people in self.people)),
-                np.concatenate(self.people),
-                np.concatenate([[0], np.cumsum([people.size for people in self.people])]),
-            ),
-            shape=(everything.size, self.problem.shape[1]),
-        )
-        worth = self._worth(everything)
-        lost = found.each[rows] - (worth - members @ w)
+    def _program(self, found: WholeSets, at: Priced, gap: float) -> _Program | None:
+        """Known sets within `gap` of the best one at these prices."""
+        rows, sums, members = self.book.rows, self.book.sums, self.book.members()
+        worth = self._worth(sums, rows)
+        earned = None if self.row < 0 else self._earned(sums, rows)
+        priced = worth if earned is None else worth + at.k * earned
+        lost = np.where(np.isfinite(worth), found.each[rows] - (priced - members @ at.w), np.inf)
         keep = np.flatnonzero(lost <= gap + 1e-9 * np.abs(found.each[rows]))
         if keep.size > MOST_SETS:
             keep = np.sort(keep[np.argsort(lost[keep], kind="stable")[:MOST_SETS]])
@@ -225,6 +258,7 @@ class SetMaster:
             return None
         places = (np.searchsorted(lines, rows[keep]), np.arange(keep.size))
         of_line = sparse.csr_array((np.ones(keep.size), places), shape=(lines.size, keep.size))
-        low = np.maximum(self.problem.load_min - self.held, 0).astype(np.float64)
-        high = (self.problem.load_max - self.held).astype(np.float64)
-        return keep, worth[keep], sparse.csr_array(members[keep].T), low, high, of_line, lines.size
+        return _Program(
+            keep, worth[keep], sparse.csr_array(members[keep].T), of_line, int(lines.size),
+            None if earned is None else earned[keep],
+        )  # fmt: skip

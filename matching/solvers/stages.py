@@ -81,6 +81,7 @@ class Bound:
     bound: float
     rule_prices: tuple[Any, ...] = ()
     whole: bool = False
+    height: float | None = None
 
     @property
     def pull(self) -> FloatArray:
@@ -107,7 +108,7 @@ class Bound:
             constraints=self.constraints, weights=frozen(self.weights),
             multipliers=tuple((k, frozen(z)) for k, z in self.multipliers),
             submission_prices=frozen(self.u), reviewer_prices=frozen(self.w), rule_prices=self.rule_prices,
-            whole=self.whole,
+            whole=self.whole, height=self.height,
         )  # fmt: skip
 
 

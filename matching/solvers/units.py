@@ -111,6 +111,7 @@ def restored_proof(proof: Proof, asked: dict[str, dict[str, Any]], unit: float) 
         reviewer_prices=frozen(proof.reviewer_prices * size),
         rule_prices=tuple(_times(prices, size) for prices in proof.rule_prices),
         penalty=proof.penalty * size,
+        height=None if proof.height is None else proof.height * unit,
     )
 
 

@@ -16,14 +16,12 @@ import numpy as np
 from scipy import sparse
 
 from matching.constraints.problem import AssignmentProblem
-from matching.constraints.whole import total_above
 from matching.objectives import Floors, Level, Measure, Shortfall, Total
-from matching.pairs import PairSet
 from matching.solvers.base import Solution
-from matching.solvers.flowbench import CLOSE, FlowBench, Lift, Tell
+from matching.solvers.flowbench import CLOSE, Lift, Tell
 from matching.solvers.milp import ArcAnswer, ArcProgram
 from matching.solvers.oracle import Clock, slack_of
-from matching.solvers.sets import Priced, SetMaster
+from matching.solvers.setbench import ENOUGH, PROGRAM_PAIRS, SetBench
 from matching.solvers.stages import (
     Bound,
     Constraints,
@@ -39,15 +37,13 @@ from matching.types import FloatArray
 
 __all__ = ["CLOSE", "Lift", "Workbench", "bound_of"]
 
-ENOUGH = 5e-3  # relative gap at which no integer search follows the one over whole sets
-SET_ROUNDS = (120, 40)  # of pricing whole sets, and those without a better bound: floors start with few sets that fit
 SEARCHED = 1e-3  # relative gap to the integer solver's own bound at which it stops on problems that are not tiny
 NODES = 500  # of an integer search on problems that are not tiny and have no rules
+MANY_LOW = 8  # submissions below their floors in the best total, above which sets come before multipliers
 HALVINGS = 4  # levels tried between the plan's and the bound
-PROGRAM_PAIRS = 1_000_000  # active pairs above which the programs are left alone, unless there are rules
 
 
-class Workbench(FlowBench):
+class Workbench(SetBench):
     """A problem with everything solved for it so far; see FlowBench for the parameters."""
 
     def __init__(self, problem: AssignmentProblem, candidates: int, rng: int, clock: Clock, tell: Tell) -> None:
@@ -74,7 +70,7 @@ class Workbench(FlowBench):
         )
 
     def maximise(
-        self, measure: Measure, constraints: Constraints, present: Plan, *, programs: bool = True
+        self, measure: Measure, constraints: Constraints, present: Plan, *, programs: bool = True, sets: bool = True
     ) -> tuple[Plan, Bound]:
         """The best plan found, at least as good as `present`, which keeps the constraints; and the best bound.
 
@@ -82,24 +78,59 @@ class Workbench(FlowBench):
         ----------
         programs : bool
             Whether linear and integer programs may be asked.
+        sets : bool
+            Whether bounds over whole sets of people serve too.
         """
+        sets &= programs
         plan, bound = present, self.ideal_bound(measure, constraints)
         if self.done(plan, bound) or self.clock.over:
             return plan, bound
         if not self.problem.rules:
-            plan, bound = self._by_multipliers(measure, constraints, plan, bound)
-            if programs and isinstance(measure, Level) and not self.exact and not self.done(plan, bound):
-                plan, bound = self._by_bound(measure, constraints, plan, bound)
-            if programs and isinstance(measure, Total) and not self.exact and not self.done(plan, bound):
-                plan, bound = self._by_sets(constraints, plan, bound)
-                programs = bound.gap(plan) > ENOUGH * abs(bound.bound)
+            plan, bound, near = self._without_rules(measure, constraints, plan, bound, programs, sets)
+            programs &= not near
         programs &= bool(self.problem.rules) or self.oracle.state.rows.size <= PROGRAM_PAIRS
         best = False
-        if programs and not self.done(plan, bound) and not self.clock.over:
+        late = self.clock.over or self.clock.seconds > self.sets_until
+        if programs and not self.done(plan, bound) and not late:
             plan, bound, best = self._by_program(measure, constraints, plan, bound)
         if isinstance(measure, Level) and not best and not self.exact and not self.problem.rules:
             plan = self._by_halving(measure, constraints, plan, bound)
+        if sets and self.exact and bound.gap(plan) > 0.0:  # the plan is the best; shares of people say too much
+            if isinstance(measure, Level):
+                plan, bound, _ = self.within_reach(measure, constraints, plan, bound, search=False)
+            elif isinstance(measure, Total | Shortfall) and not self.problem.rules:
+                plan, bound = self._by_sets(measure, constraints, plan, bound)
         return plan, bound
+
+    def _without_rules(
+        self, measure: Measure, constraints: Constraints, plan: Plan, bound: Bound, programs: bool, sets: bool
+    ) -> tuple[Plan, Bound, bool]:
+        """By flows and sets; whether the two are near enough for no integer search to follow."""
+        sets &= not self.exact and self.fits_sets and self.oracle.state.rows.size <= PROGRAM_PAIRS
+        height, near = np.inf, False
+        if sets and isinstance(measure, Level):
+            bound = self._linear(measure, constraints, plan, bound)
+            plan, bound, height = self.within_reach(measure, constraints, plan, bound, search=False)
+        elif sets and (isinstance(measure, Shortfall) or (isinstance(measure, Total) and self._many_low(constraints))):
+            plan, bound = self._by_sets(measure, constraints, plan, bound)
+            sets = not isinstance(measure, Total)
+            near = bound.gap(plan) <= ENOUGH * abs(bound.bound)
+        if not self.done(plan, bound) and not near:
+            plan, bound = self._by_multipliers(measure, constraints, plan, bound, height)
+        if programs and isinstance(measure, Level) and not self.exact and not self.done(plan, bound):
+            bound = self._linear(measure, constraints, plan, bound)
+            plan = self._at_level(measure, constraints, plan, min(bound.bound, height))
+            if sets and not self.done(plan, bound):
+                plan = self._by_halving(measure, constraints, plan, bound)
+                plan, bound, _ = self.within_reach(measure, constraints, plan, bound)
+        if sets and isinstance(measure, Total) and not self.done(plan, bound):
+            plan, bound = self._by_sets(measure, constraints, plan, bound)
+        return plan, bound, near or (sets and bound.gap(plan) <= ENOUGH * abs(bound.bound))
+
+    def _many_low(self, constraints: Constraints) -> bool:
+        """Whether the best total leaves so many below their floors that multipliers seldom serve them all."""
+        assert self.total is not None
+        return int((self.total.sums < self.floors_of(constraints)).sum()) > MANY_LOW
 
     def ideal_bound(self, measure: Measure, constraints: Constraints) -> Bound:
         """What no plan exceeds since no submission gets more than its best possible sum; for the total, by the flow."""
@@ -120,11 +151,11 @@ class Workbench(FlowBench):
     # ---- multipliers ------------------------------------------------------------------------------------------
 
     def _by_multipliers(
-        self, measure: Measure, constraints: Constraints, plan: Plan, bound: Bound
+        self, measure: Measure, constraints: Constraints, plan: Plan, bound: Bound, height: float
     ) -> tuple[Plan, Bound]:
         floors = self.floors_of(constraints)
         if isinstance(measure, Level):
-            least = float(self.ideal[measure.among].min())
+            least = min(float(self.ideal[measure.among].min()), height)
             floors = np.where(measure.among, np.maximum(floors, least), floors)
         elif isinstance(measure, Shortfall):
             floors = np.where(measure.among, np.maximum(floors, np.minimum(self.ideal, measure.t)), floors)
@@ -137,19 +168,20 @@ class Workbench(FlowBench):
             bound = min(bound, mine, key=lambda one: one.bound)
         return plan, bound
 
-    def _by_bound(self, measure: Level, constraints: Constraints, plan: Plan, bound: Bound) -> tuple[Plan, Bound]:
-        """The level that shares of people reach, where whole people reach it as well."""
+    def _linear(self, measure: Measure, constraints: Constraints, plan: Plan, bound: Bound) -> Bound:
+        """The better of this bound and what shares of people reach."""
         answer = self.ask(measure, constraints, plan, integral=False)
-        if answer is not None and np.isfinite(answer.bound):
-            bound = min(bound, bound_of(answer), key=lambda one: one.bound)
-        return self._at_level(measure, constraints, plan, bound.bound), bound
+        if answer is None or not np.isfinite(answer.bound):
+            return bound
+        return min(bound, bound_of(answer), key=lambda one: one.bound)
 
     def _by_halving(self, measure: Level, constraints: Constraints, plan: Plan, bound: Bound) -> Plan:
         """Levels between the plan's and the bound."""
         high = bound.bound
         for _ in range(HALVINGS):
             low = plan.value(measure)
-            if bound.gap(plan) <= ENOUGH * abs(bound.bound) or self.clock.over:
+            late = self.clock.over or self.clock.seconds > self.sets_until
+            if bound.gap(plan) <= ENOUGH * abs(bound.bound) or late:
                 break
             high = 0.5 * (low + high)
             better = self._at_level(measure, constraints, plan, high)
@@ -161,12 +193,6 @@ class Workbench(FlowBench):
         kept = self.floors_of(constraints)
         floors = np.where(measure.among, np.maximum(kept, level), kept)
         return self.better(plan, self.lift(floors).plan, measure, constraints)
-
-    def better(self, plan: Plan, other: Plan | None, measure: Measure, constraints: Constraints) -> Plan:
-        """`other` where it keeps the constraints and has the larger value."""
-        if other is None or not other.keeps(constraints) or other.value(measure) <= plan.value(measure):
-            return plan
-        return other
 
     def floors_of(self, constraints: Constraints) -> FloatArray:
         """What the constraints ask of single sums; a shortfall does where it leaves no choice."""
@@ -225,37 +251,16 @@ class Workbench(FlowBench):
             return self.ideal_bound(Total(), constraints)
         return of_extreme(extreme, Total(), constraints, ones, tuple(shared))
 
-    def _by_sets(self, constraints: Constraints, plan: Plan, bound: Bound) -> tuple[Plan, Bound]:
-        """The total above one floor for all, as a choice of one whole set of people for each submission."""
-        n_submissions, wide = self.problem.shape[0], self.oracle.state.rows.size > PROGRAM_PAIRS
-        if len(constraints) != 1 or not isinstance(constraints[0][0], Floors) or wide:
-            return plan, bound
-        answer = self.ask(Total(), constraints, plan, integral=False)
+    def _by_sets(
+        self, measure: Total | Shortfall, constraints: Constraints, plan: Plan, bound: Bound
+    ) -> tuple[Plan, Bound]:
+        """A choice of one whole set of people for each submission, from the prices of the linear program."""
+        answer = self.ask(measure, constraints, plan, integral=False)
         if answer is None or not np.isfinite(answer.bound):
             return plan, bound
-        bound = min(bound, bound_of(answer), key=lambda one: one.bound)
-        floors = constraints[0][0].floor + constraints[0][1]
-        above = total_above(self.problem, floors, np.maximum(bound.pull, 1.0))
-        if above is None or bound.rule_prices:
-            return plan, bound
-        with self.clock.stage("sets"):
-            master = SetMaster(self.problem, above, self.clock)
-            locked = PairSet(self.problem.locked, self.problem.shape)
-            master.add_plan(plan.pairs[~locked.contains(plan.pairs[:, 0], plan.pairs[:, 1])])
-            start = Priced(bound.bound, bound.pull, bound.u, bound.w)
-            total = float(plan.sums.sum())
-            best = master.price(
-                start, total, CLOSE * abs(bound.bound), lambda most: self.tell("fairness", total, most), *SET_ROUNDS
-            )
-            found = master.plan(best, total)
-        if found is not None:
-            other = plan_of(self.problem, np.concatenate([self.problem.locked, found]))
-            plan = self.better(plan, other, Total(), constraints)
-        if best.bound < bound.bound:
-            ones = np.ones(n_submissions)
-            pull = np.where(self.wanting, np.maximum(best.weights - 1.0, 0.0), 0.0)
-            bound = Bound(Total(), constraints, ones, ((1.0, pull),), best.u, best.w, best.bound, whole=True)
-        return plan, bound
+        linear = bound_of(answer)
+        plan, found = self.over_sets(measure, constraints, plan, linear)
+        return plan, min(bound, linear, found, key=lambda one: one.bound)
 
     # ---- programs ---------------------------------------------------------------------------------------------
 

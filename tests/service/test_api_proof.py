@@ -94,6 +94,8 @@ def _weighted(proof: dict[str, Any], certificate: dict[str, Any]) -> float:
     if wish["name"] == "robust":
         assert sum(number**2 for number in anchor.values()) <= 1.0 + 1e-9
     for (p, r), s in LAWFUL.items():
+        if r not in w:
+            continue
         worth = row.get(p, 0.0) * s - term * anchor.get((p, r), 0.0) - _paid_by_rules(proof, p, r)
         total += wish.get("cap", 1.0) * max(0.0, worth - u[p] - w[r])
     paid = sum(rule["price"] * rule.get("at_most", rule.get("at_least")) for rule in proof["rule_prices"])
@@ -130,15 +132,34 @@ def _conjugate(measure: str, numbers: dict[str, Any], weights: dict[str, float])
 
 def _best_sets(proof: dict[str, Any], certificate: dict[str, Any]) -> float:
     """Each submission's best pair of people at the prices of the reviewers."""
-    w, numbers = proof["reviewer_prices"], proof["numbers"]
+    w = proof["reviewer_prices"]
     total = _paid_by_people(certificate, w)
     for name in NAMES:
-        people = [r for p, r in LAWFUL if p == name]
+        people = [r for p, r in LAWFUL if p == name and r in w]
         total += max(
-            math.log((LAWFUL[name, a] + LAWFUL[name, b]) / numbers["unit"]) - w[a] - w[b]
+            _worth(proof, name, LAWFUL[name, a] + LAWFUL[name, b]) - w[a] - w[b]
             for a, b in itertools.combinations(people, 2)
         )
-    return total
+    earlier = [entry for entry in proof["constraints"] if entry["measure"] in ("total", "shortfall")]
+    return float(total - sum(entry["multiplier"] * entry["at_least"] for entry in earlier))
+
+
+def _worth(proof: dict[str, Any], name: str, reached: float) -> float:
+    """What a sum is worth to the measure and the constraints of a proof; -inf where a set is left out."""
+    if proof["measure"] == "welfare":
+        return math.log(reached / proof["numbers"]["unit"])
+    out = 0.0
+    for entry in ({**proof, "multiplier": 1.0, "at_least": proof.get("height")}, *proof["constraints"]):
+        measure, numbers = entry["measure"], entry["numbers"]
+        if measure == "total":
+            out += entry["multiplier"] * reached
+        elif measure == "shortfall":
+            out += entry["multiplier"] * min(reached, numbers["t"])
+        elif name not in numbers.get("without", ()):
+            floor = numbers["floors"].get(name, -math.inf) if measure == "floors" else 0.0
+            if reached < floor + entry["at_least"] - 1e-12:
+                return -math.inf
+    return out
 
 
 NAMES = ("p1", "p2", "p3", "p4")
@@ -148,27 +169,34 @@ LAWFUL = {(p, r): (7 * i * i + 5 * i + 11 * j * j + 3 * i * j) % 16 / 16 + 0.062
 
 
 @pytest.mark.parametrize(
-    "objective",
+    ("objective", "people", "whole"),
     [
-        "welfare", ["maximin", "total"], "leximin", {"name": "threshold", "t": 1.2},
-        [{"name": "maximin", "loss": 0.2}, "total"], ["total", "maximin"], {"name": "randomised", "cap": 0.6},
-        {"name": "perturbed", "beta": 0.4, "cap": 0.7},
-        {"name": "robust", "standard_error": 0.2, "radius": 1.5},
+        ("welfare", 5, False), (["maximin", "total"], 5, False), ("leximin", 5, False), ("leximin", 4, False),
+        ({"name": "threshold", "t": 1.2}, 5, False), ({"name": "threshold", "t": 1.5}, 4, True),
+        (["maximin", "total"], 4, True), ([{"name": "maximin", "loss": 0.2}, "total"], 5, False),
+        (["total", "maximin"], 5, False),
+        ({"name": "randomised", "cap": 0.6}, 5, False), ({"name": "perturbed", "beta": 0.4, "cap": 0.7}, 5, False),
+        ({"name": "robust", "standard_error": 0.2, "radius": 1.5}, 5, False),
     ],
 )  # fmt: skip
-def test_bounds_of_other_objectives_are_recomputed_from_the_answer_alone(client: FlaskClient, objective: Any) -> None:
+def test_bounds_of_other_objectives_are_recomputed_from_the_answer_alone(
+    client: FlaskClient, objective: Any, people: int, whole: bool
+) -> None:
     """With affinities at hand a reader needs neither the library nor the venue's records."""
     base = venue(client, demand=2, load_max=2)
-    fill(client, base, [{"id": name} for name in PEOPLE], [{"id": name} for name in NAMES])
-    score(client, base, LAWFUL)
+    fill(client, base, [{"id": name} for name in PEOPLE[:people]], [{"id": name} for name in NAMES])
+    score(client, base, {(p, r): value for (p, r), value in LAWFUL.items() if r in PEOPLE[:people]})
     plan = run(client, base, objective=objective)
     certificate = ok(client.get(f"/v1/plans/{plan['id']}/certificate"))["certificate"]
     assert certificate["proofs"]
+    assert any(proof["whole"] for proof in certificate["proofs"]) == whole
     for proof in certificate["proofs"]:
-        if proof["whole"] and proof["measure"] == "welfare":
+        if proof["whole"]:
             found = _best_sets(proof, certificate)
+            if proof["measure"] == "level":
+                assert found < 0.0
+                found = proof["height"]
         else:
-            assert not proof["whole"]
             found = _conjugate(proof["measure"], proof["numbers"], proof["weights"]) + _weighted(proof, certificate)
             for entry in proof["constraints"]:
                 least = _conjugate(entry["measure"], entry["numbers"], entry["weights"]) - entry["at_least"]
