@@ -8,6 +8,7 @@ import logging
 import platform
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from math import ceil
@@ -55,6 +56,7 @@ from matching.roles import in_words
 from matching.rules.language import parse_rules
 from matching.scores.affinity import affinity_of, signals_of, unscored_affinity
 from matching.scores.base import ScoreOperator
+from matching.scores.fan import sweeping
 from matching.scores.operator import AffinityOperator
 from matching.scores.text import AUTO, known_scorer, named_scorer
 from matching.solvers.base import Progress, ProgressCallback, Solution, Status
@@ -102,6 +104,7 @@ def assign(
     rng: int | np.random.Generator = 0,
     time_limit: float | None = None,
     start: Solution | Start | None = None,
+    executor: Executor | None = None,
 ) -> Solution:
     """The best assignment for a score matrix, proven and audited.
 
@@ -142,6 +145,9 @@ def assign(
         fit nothing only cost time. For "total" without rules a small change is found in a fraction of the time, and
         of the full plans that tie the one that keeps most pairs is chosen. Everything else is solved as without it.
         ``.meta["start"]`` says whether it was used or why not, its hash, and how many pairs were kept.
+    executor : concurrent.futures.Executor, optional
+        Computes what is computed for all pairs: threads, processes or a cluster; see `matching.scores.fan.sweeping`.
+        None for a thread a core. The plan is the same to the last bit.
 
     Returns
     -------
@@ -188,7 +194,7 @@ def assign(
     )  # fmt: skip
     problem = _ruled(problem, rules, submission_attributes, reviewer_attributes)
     begun = None if start is None else Start.of(start, problem.shape)
-    return _solve(problem, wishes_of_shape(wishes, problem.shape), params, None, begun)[0]
+    return _solve(problem, wishes_of_shape(wishes, problem.shape), params, None, begun, executor)[0]
 
 
 def tradeoff(
@@ -326,8 +332,8 @@ def recommend(
     progress : callable, optional
         Called with a Progress between steps; what it raises stops the run and passes through.
     resources : Resources, optional
-        Folders of the machine that the run may use; they say where a sentence encoder and its cache lie, never what
-        is wanted.
+        What the run may use: folders, which say where a sentence encoder and its cache lie, and an executor; never
+        what is wanted.
     explain : callable, optional
         Called at the end with what explains the pairs of the plan, by the affinities of this very run: nothing has to
         be scored again. Whoever keeps it keeps all vectors and affinities. Not called where the time limit came before
@@ -388,7 +394,8 @@ def recommend(
         names = _names(resolved, conflicts)
         begun = None if start is None else start_of(start, names.submissions, names.reviewers)
         wishes = wishes_with_evidence(wishes_by_id(params.wishes, resolved), affinity)
-        solution, audit = _solve(problem, wishes, hurried, progress, begun)
+        executor = None if resources is None else resources.executor
+        solution, audit = _solve(problem, wishes, hurried, progress, begun, executor)
     else:
         solution = without_plan(problem, Clock(None), 0.0)
         audit = require_clean(problem, solution)
@@ -699,15 +706,17 @@ def _solve(
     params: Params,
     progress: ProgressCallback | None,
     start: Start | None = None,
+    executor: Executor | None = None,
 ) -> tuple[Solution, AuditReport]:
     """The solve stage both doors share: solver, then audit; nothing unaudited leaves it."""
-    solution = solve(
-        problem, wishes, candidates=params.candidates, rng=params.rng, time_limit=params.time_limit,
-        progress=_scaled(progress, SCORES_SHARE, 0.9), start=start,
-    )  # fmt: skip
-    if progress is not None:
-        progress(Progress("audit", 0.92, solution.value, solution.bound, solution.gap))
-    report = require_clean(problem, solution, wishes)
+    with sweeping(executor):
+        solution = solve(
+            problem, wishes, candidates=params.candidates, rng=params.rng, time_limit=params.time_limit,
+            progress=_scaled(progress, SCORES_SHARE, 0.9), start=start,
+        )  # fmt: skip
+        if progress is not None:
+            progress(Progress("audit", 0.92, solution.value, solution.bound, solution.gap))
+        report = require_clean(problem, solution, wishes)
     return replace(solution, stages={**solution.stages, "audit": report.seconds}), report
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +11,7 @@ __all__ = ["Resources"]
 
 @dataclass(frozen=True)
 class Resources:
-    """Folders a run may use, and memory.
+    """Folders, memory and workers a run may use.
 
     Attributes
     ----------
@@ -21,8 +22,12 @@ class Resources:
     memory_limit : int or None
         Bytes a run may take beside what the process holds when it begins, at least 0; a run that may need more is
         refused (`matching.memory`). None: what the machine, or the container, has free.
+    executor : Executor or None
+        Computes what is computed for all pairs; see `matching.scores.fan.sweeping`. None: a thread a core. Not for
+        `recommend_within`, whose process cannot be handed one.
     """
 
     encoder_model: Path | None = None
     encoder_cache: Path | None = None
     memory_limit: int | None = None
+    executor: Executor | None = None

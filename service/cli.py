@@ -88,10 +88,12 @@ def _resources(model: Path | None, cache: Path | None) -> Resources:
     from matching.resources import Resources
     from service.config import resource_settings
 
-    given = {"encoder_model": model, "encoder_cache": cache}
-    return Resources(
-        **{**resource_settings(), **{name: folder for name, folder in given.items() if folder is not None}}
-    )
+    found = resource_settings()
+    if model is not None:
+        found["encoder_model"] = model
+    if cache is not None:
+        found["encoder_cache"] = cache
+    return Resources(**found)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -424,6 +426,7 @@ def evaluate(
 @click.option("--bids", type=float, default=0.003, show_default=True, help="Share of all pairs that has a bid.")
 @click.option("--objective", metavar="NAME|JSON", multiple=True, help="As for plan. Default: total.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the venue and of ties.")
+@click.option("--workers", type=int, default=0, show_default=True, help="Processes for all pairs; 0: a thread a core.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def bench(objective: tuple[str, ...], as_json: bool, **numbers: Any) -> None:
     """Generate a venue, solve and audit it, and time that against one plain product over all pairs.

@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from matching.errors import Issue
@@ -180,7 +180,15 @@ class Settings:
             raise SettingsError(issues=issues)
 
 
-def resource_settings(environ: Mapping[str, str] | None = None) -> dict[str, Any]:
+class ResourceSettings(TypedDict, total=False):
+    """Arguments of `matching.Resources`."""
+
+    encoder_model: Path
+    encoder_cache: Path
+    memory_limit: int
+
+
+def resource_settings(environ: Mapping[str, str] | None = None) -> ResourceSettings:
     """`Settings.encoder_model`, `encoder_cache` and `memory_limit` as far as they are set, by these names.
 
     Commands and workers read them alone: a setting of the server that is wrong does not concern them.
@@ -191,18 +199,16 @@ def resource_settings(environ: Mapping[str, str] | None = None) -> dict[str, Any
         The limit is not a whole number of at least 0.
     """
     source = os.environ if environ is None else environ
-    given = {
-        name: value
-        for name in ("encoder_model", "encoder_cache", "memory_limit")
-        if (value := source.get(f"REVMATCH_{name.upper()}", "").strip())
-    }
-    limit = given.pop("memory_limit", None)
-    found: dict[str, Any] = {name: Path(value) for name, value in given.items()}
-    if limit is not None:
-        if not limit.isdecimal():
+    found: ResourceSettings = {}
+    if value := source.get("REVMATCH_ENCODER_MODEL", "").strip():
+        found["encoder_model"] = Path(value)
+    if value := source.get("REVMATCH_ENCODER_CACHE", "").strip():
+        found["encoder_cache"] = Path(value)
+    if value := source.get("REVMATCH_MEMORY_LIMIT", "").strip():
+        if not value.isdecimal():
             reason = "REVMATCH_MEMORY_LIMIT must be a whole number of bytes, at least 0"
-            raise SettingsError(issues=[Issue(reason, "not-a-number", "REVMATCH_MEMORY_LIMIT", value=limit)])
-        found["memory_limit"] = int(limit)
+            raise SettingsError(issues=[Issue(reason, "not-a-number", "REVMATCH_MEMORY_LIMIT", value=value)])
+        found["memory_limit"] = int(value)
     return found
 
 

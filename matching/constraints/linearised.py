@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,6 +75,10 @@ class Linearised(ScoreOperator):
             member = float(np.abs(right.data).max(initial=0.0))
             top += member * float(np.asarray(abs(left).sum(axis=1)).max(initial=0.0))
         return top
+
+    @property
+    def large(self) -> tuple[Any, ...]:
+        return self.scores.large
 
     @property
     def stored(self) -> tuple[IntArray, IntArray, FloatArray] | None:

@@ -28,6 +28,7 @@ from matching.constraints.problem import AssignmentProblem
 from matching.plan.facts import Facts
 from matching.plan.rule_prices import PRICE_ROUNDING, counts_whole, level_of, paid_by, rule_levels
 from matching.scores.base import ScoreOperator, blocks
+from matching.scores.fan import Sweep, strips, swept, tiles
 from matching.types import FloatArray, IntArray
 
 __all__ = ["Duality", "Prices"]
@@ -183,7 +184,7 @@ class Duality:
         return total, improving
 
     def _near(self, scores: ScoreOperator, u: FloatArray, w: FloatArray) -> Iterator[tuple[IntArray, IntArray]]:
-        """Every pair that is worth more than its prices, and some that nearly are, a block at a time."""
+        """Every pair that is worth more than its prices, and some that nearly are, a strip of rows at a time."""
         # lines without room take part in no plan: their pairs are no threat whatever their prices
         u_open = np.where(self.open_rows, u, np.inf)
         w_open = np.where(self.open_cols, w, np.inf)
@@ -192,20 +193,8 @@ class Duality:
             near = score - u_open[rows] - w_open[cols] > 0.0
             yield rows[near], cols[near]
             return
-        for lines, people in blocks(scores.shape):
-            over, slack = _block(scores, lines, people)
-            with np.errstate(invalid="ignore"):
-                over = over - u_open[lines, None].astype(over.dtype)
-                over -= w_open[None, people].astype(over.dtype)
-            if over.dtype == np.float32:
-                reach = max(
-                    np.abs(u[lines], where=self.open_rows[lines], out=np.zeros(len(u[lines]))).max(initial=1.0),
-                    np.abs(w[people], where=self.open_cols[people], out=np.zeros(len(w[people]))).max(initial=1.0),
-                )
-                slack += float(reach) * 2.0**-21
-            if np.fmax.reduce(over, axis=None) > -slack:
-                local_rows, local_cols = np.nonzero(over > -slack)
-                yield local_rows + lines.start, local_cols + people.start
+        if scores.shape[1]:
+            yield from swept(_Near(scores, u_open, w_open), strips(scores.shape[0]))
 
     def _missing_reviews(self, prices: Prices) -> int:
         """The cut in whole numbers, which a problem without rules and caps always has."""
@@ -265,6 +254,38 @@ class Duality:
         # plans lack whole reviews; where every rule counts in whole units, so does what they lack in all. Lotteries
         # under caps lack shares.
         return math.ceil(lacking - 1e-6) if level.cap is None and all(map(counts_whole, problem.rules)) else lacking
+
+
+@dataclass(frozen=True, eq=False)
+class _Near(Sweep[tuple[IntArray, IntArray]]):
+    """Pairs of a strip worth more than their prices, and some that nearly are; infinite prices close a line."""
+
+    scores: ScoreOperator
+    u: FloatArray
+    w: FloatArray
+
+    @property
+    def large(self) -> tuple[Any, ...]:
+        return self.scores.large
+
+    def begin(self) -> Callable[[slice], tuple[IntArray, IntArray]]:
+        return self._near
+
+    def _near(self, lines: slice) -> tuple[IntArray, IntArray]:
+        u, found = self.u[lines, None], [np.empty((2, 0), dtype=np.int64)]
+        for people in tiles(self.scores.shape[1]):
+            over, slack = _block(self.scores, lines, people)
+            w = self.w[None, people]
+            # casting both prices and taking one off rounds, each relative to the larger price
+            reach = max(np.abs(side, where=np.isfinite(side), out=np.ones_like(side)).max() for side in (u, w))
+            slack += max(1.0, float(reach)) * (2.0**-21 if over.dtype == np.float32 else 2.0**-50)
+            with np.errstate(invalid="ignore"):
+                over = over - w.astype(over.dtype)
+                above = np.flatnonzero(over > (u - slack).astype(over.dtype))
+            if above.size:
+                found.append(np.stack(np.divmod(above, over.shape[1])) + np.array([[lines.start], [people.start]]))
+        rows, cols = np.concatenate(found, axis=1)
+        return rows, cols
 
 
 def _block(scores: ScoreOperator, rows: slice, cols: slice) -> tuple[NDArray[np.floating], float]:

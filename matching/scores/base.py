@@ -18,8 +18,11 @@ from scipy import sparse
 
 from matching.errors import InvalidScoresError, Issue
 from matching.pairs import PairSet
-from matching.scores.priced import SINGLE_TOLERANCE, Augmented, Priced, Strip, Subtracted, among_largest, tamed
+from matching.scores.exceeding import Exceeding
+from matching.scores.fan import strips, swept
+from matching.scores.priced import SINGLE_TOLERANCE, Augmented, Priced, Subtracted, among_largest, tamed
 from matching.types import FloatArray, IntArray, PairArray
+from matching.vectors.threads import one_blas_thread
 
 __all__ = ["DenseScores", "ScoreOperator", "SparseScores", "VectorScores", "as_operator", "blocks"]
 
@@ -56,6 +59,11 @@ class ScoreOperator(ABC):
 
     shape: tuple[int, int]
     tolerance: float = 0.0
+
+    @property
+    def graded(self) -> bool:
+        """Whether scores seldom tie, so that a threshold tells the best of a line from the others."""
+        return False
 
     @abstractmethod
     def block(self, rows: slice, cols: slice) -> NDArray[np.floating]:
@@ -123,16 +131,17 @@ class ScoreOperator(ABC):
             return out[np.lexsort((out[:, 1], out[:, 0]))]
         row_best = _RunningTop(n_rows, k)
         col_best = _RunningTop(n_cols, k)
-        for rows, cols in blocks(self.shape):
-            part = np.array(self.block(rows, cols), dtype=np.float32)
-            noise = row_place[rows, None] + col_place[None, cols]
-            noise -= noise >= 1.0
-            noise *= jitter
-            part += noise
-            part[np.isnan(part)] = -np.inf
-            part[barred.within(rows, cols)] = -np.inf
-            row_best.offer(part, rows, cols.start)
-            col_best.offer(np.ascontiguousarray(part.T), cols, rows.start)
+        with one_blas_thread():  # or the last digits, and with them the choice, would depend on the number of cores
+            for rows, cols in blocks(self.shape):
+                part = np.array(self.block(rows, cols), dtype=np.float32)
+                noise = row_place[rows, None] + col_place[None, cols]
+                noise -= noise >= 1.0
+                noise *= jitter
+                part += noise
+                part[np.isnan(part)] = -np.inf
+                part[barred.within(rows, cols)] = -np.inf
+                row_best.offer(part, rows, cols.start)
+                col_best.offer(np.ascontiguousarray(part.T), cols, rows.start)
         of_row, of_col = row_best.pairs(), col_best.pairs()[:, ::-1]
         keys = np.unique(np.concatenate([of_row, of_col]) @ np.array([n_cols, 1], dtype=np.int64))
         return np.column_stack(np.divmod(keys, n_cols))
@@ -167,7 +176,8 @@ class ScoreOperator(ABC):
 
         Returns
         -------
-        pairs : ndarray of shape (n, 2), int64, in row order within a block; `stored` pairs are one block
+        pairs : ndarray of shape (n, 2), int64
+            In the order of the strips of rows; `stored` pairs in theirs.
         excess : ndarray of shape (n,), float64
             Exact score minus prices, > margin.
         complete : bool
@@ -183,23 +193,21 @@ class ScoreOperator(ABC):
             if limit is not None:
                 some = over_prices[among_largest(pair_rows[over_prices], exact[over_prices], limit)]
             return np.column_stack([pair_rows[some], pair_cols[some]]), exact[some], some.size == over_prices.size
-        priced = self.priced(row_prices, col_prices)
-        strips: list[Strip] = []
-        for rows, cols in blocks(self.shape):
-            if cols.start == 0:
-                strips.append(Strip(rows, margin - priced.tolerance, limit))
-            strips[-1].offer(priced.block(rows, cols), cols, skip)
-        found: list[PairArray] = []
-        excesses: list[FloatArray] = []
-        for strip in strips:
-            exact = self.values(strip.rows, strip.cols) - row_prices[strip.rows] - col_prices[strip.cols]
-            keep = exact > margin
-            found.append(np.column_stack([strip.rows[keep], strip.cols[keep]]))
-            excesses.append(exact[keep])
-        complete = all(strip.complete for strip in strips)
+        found = list(
+            swept(
+                Exceeding(self, row_prices, col_prices, margin, limit, skip),
+                strips(self.shape[0] if self.shape[1] else 0),
+            )
+        )
         if not found:
-            return np.empty((0, 2), dtype=np.int64), np.empty(0), complete
-        return np.concatenate(found), np.concatenate(excesses), complete
+            return np.empty((0, 2), dtype=np.int64), np.empty(0), True
+        rows, cols, excess = (np.concatenate([part[at] for part in found]) for at in range(3))
+        return np.column_stack([rows, cols]), excess, all(part[3] for part in found)
+
+    @property
+    def large(self) -> tuple[Any, ...]:
+        """Its large parts, which stay the same when weights and prices change: what other processes are sent once."""
+        return (self,)
 
     def priced(self, row_prices: FloatArray, col_prices: FloatArray, weights: FloatArray | None = None) -> Priced:
         """Blocks of ``weight of the row * score - row price - column price``; weights are not negative."""
@@ -352,6 +360,10 @@ class VectorScores(ScoreOperator):
         out.reach = abs(factor) * self.reach
         out.tolerance = abs(factor) * self.tolerance
         return out
+
+    @property
+    def graded(self) -> bool:
+        return True
 
     def bounds(self) -> tuple[float, float]:
         """Limits of the scores by the lengths of the vectors; no sweep."""

@@ -8,6 +8,7 @@ import os
 import tempfile
 import weakref
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,6 +94,10 @@ class CodeFile:
             bytes=self.bytes,
         )
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For other processes of this machine: the file stays this object's, they read it while it is there."""
+        return _shared, (self.shape, self.path)
+
     def discard(self) -> None:
         """Remove the file now; nobody may be writing or read afterwards."""
         self._remove()
@@ -107,6 +112,21 @@ class CodeFile:
             except OSError as error:  # other threads may be writing: the file goes with its last user
                 raise self._no_room(error) from error
             data, at = data[done:], at + done
+
+
+class _Shared(CodeFile):
+    """The file of another process, for reading."""
+
+    def __init__(self, shape: tuple[int, int], path: Path) -> None:
+        self.shape, self.path = shape, path
+        self.codes = np.memmap(path, dtype=np.uint16, mode="r", shape=shape)
+
+    def discard(self) -> None:
+        """It is not this process's to remove."""
+
+
+def _shared(shape: tuple[int, int], path: Path) -> CodeFile:
+    return _Shared(shape, path)
 
 
 def _reserve(handle: int, size: int) -> None:

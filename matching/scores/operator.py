@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from threading import RLock, local
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,12 @@ from matching.scores.base import ScoreOperator, SparseScores, VectorScores, bloc
 from matching.scores.candidates import top_by_threshold
 from matching.scores.priced import Priced
 from matching.types import FloatArray, IntArray, PairArray
+from matching.vectors.threads import one_blas_thread
 
 __all__ = ["AffinityOperator", "Signal"]
 
 CACHED_PAIRS = 1 << 24  # 64 MB in float32: up to here the sum is kept, since every sweep asks for all of it
+_SUMMING = RLock()  # of all operators, since one that is sent to other processes can hold none itself
 UNIT = 2.0**-24  # rounding of one float32 operation, relative
 
 
@@ -142,11 +145,14 @@ class AffinityOperator(ScoreOperator):
         if self.shape[0] * self.shape[1] > CACHED_PAIRS:
             return self._block(rows, cols)
         if self._sum is None:
-            total = np.empty(self.shape, dtype=self._dtype)
-            for some_rows, some_cols in blocks(self.shape):
-                total[some_rows, some_cols] = self._block(some_rows, some_cols)
-            total.setflags(write=False)
-            self._sum = total
+            with _SUMMING:  # threads that ask at the same time wait for the first
+                if self._sum is None:
+                    total = np.empty(self.shape, dtype=self._dtype)
+                    with one_blas_thread():
+                        for some_rows, some_cols in blocks(self.shape):
+                            total[some_rows, some_cols] = self._block(some_rows, some_cols)
+                    total.setflags(write=False)
+                    self._sum = total
         return self._sum[rows, cols]
 
     def bounds(self) -> tuple[float, float]:
@@ -207,6 +213,10 @@ class AffinityOperator(ScoreOperator):
         inner = vectors.priced(shifted, col_prices, weights, to_come=most)
         steepest = 1.0 if weights is None else float(weights.max(initial=0.0))
         return _WithLists(inner, listed, steepest * self.tolerance + inner.tolerance, weights)
+
+    @property
+    def graded(self) -> bool:
+        return self._vectors_and_lists() is not None
 
     def top_pairs(self, k: int, barred: PairSet, rng: np.random.Generator) -> PairArray:
         found = self._vectors_and_lists()
@@ -312,12 +322,15 @@ class _WithLists:
         self._weights = None if weights is None else weights.astype(np.float32)
         self._indptr, self._indices, self._data = listed.indptr, listed.indices, listed.data
         self._width = listed.shape[1]
+        self._own = local()
 
     def block(self, rows: slice, cols: slice) -> NDArray[np.floating]:
         out = self._inner.block(rows, cols)
-        start, stop = self._indptr[rows.start], self._indptr[rows.stop]
-        at, data = self._indices[start:stop], self._data[start:stop]
-        line = np.repeat(np.arange(out.shape[0]), np.diff(self._indptr[rows.start : rows.stop + 1]))
+        if getattr(self._own, "rows", None) != rows:  # a thread asks for one strip block after block
+            start, stop = self._indptr[rows.start], self._indptr[rows.stop]
+            line = np.repeat(np.arange(out.shape[0]), np.diff(self._indptr[rows.start : rows.stop + 1]))
+            self._own.rows, self._own.listed = rows, (self._indices[start:stop], self._data[start:stop], line)
+        at, data, line = self._own.listed
         if out.shape[1] < self._width:
             inside = (at >= cols.start) & (at < cols.stop)
             at, data, line = at[inside] - cols.start, data[inside], line[inside]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from threading import local
 from typing import Protocol
 
 import numpy as np
@@ -38,7 +39,7 @@ class Priced(Protocol):
     tolerance: float
 
     def block(self, rows: slice, cols: slice) -> NDArray[np.floating]:
-        """A C-contiguous array that may be overwritten by the next call; NaN where the score is unknown."""
+        """A C-contiguous array, NaN where the score is unknown. The thread's next call may overwrite it."""
         ...
 
 
@@ -96,13 +97,14 @@ class Augmented:
         self._right[dim + 1] = col_prices
         largest = float(np.abs(row_prices).max(initial=0.0) + np.abs(col_prices).max(initial=0.0))
         self.tolerance = steepest * tolerance + SINGLE_TOLERANCE * largest
-        self._out = np.empty(0, dtype=np.float32)
+        self._own = local()
 
     def block(self, rows: slice, cols: slice) -> NDArray[np.float32]:
         size = (rows.stop - rows.start, cols.stop - cols.start)
-        if self._out.size < size[0] * size[1]:
-            self._out = np.empty(size[0] * size[1], dtype=np.float32)
-        out = self._out[: size[0] * size[1]].reshape(size)
+        room = getattr(self._own, "room", None)
+        if room is None or room.size < size[0] * size[1]:
+            room = self._own.room = np.empty(size[0] * size[1], dtype=np.float32)
+        out = room[: size[0] * size[1]].reshape(size)
         np.matmul(self._left[rows], self._right[:, cols], out=out)
         return out
 

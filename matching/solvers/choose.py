@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import Executor
 from dataclasses import replace
 
 from matching.constraints.problem import AssignmentProblem
 from matching.objectives import Wish
+from matching.scores.fan import sweeping
 from matching.solvers.base import ProgressCallback, Solution
 from matching.solvers.concave import WelfareSolver
 from matching.solvers.envy import EnvySolver
@@ -31,6 +33,7 @@ def solve(
     time_limit: float | None = None,
     progress: ProgressCallback | None = None,
     start: Start | None = None,
+    executor: Executor | None = None,
 ) -> Solution:
     """The best plan for a stack of wishes, each within the allowed loss of those before it.
 
@@ -46,18 +49,22 @@ def solve(
         An earlier plan of the problem's shape. The total without rules begins from it, and of the plans that tie keeps
         most of it; everything else is solved as without it. `meta` says under "start" whether and why, and how many
         pairs the two plans share.
+    executor : Executor or None
+        Computes the sweeps over all pairs; see `matching.scores.fan.sweeping`.
 
     Raises
     ------
     SolverRangeError, SolverError
         The solver cannot represent the numbers or gave no answer.
     """
-    unit = unit_of(problem, wishes)
-    if unit == 1.0:
-        found = _as_asked(_chosen(problem, wishes, candidates, rng, time_limit, progress, start), wishes)
-    else:
-        theirs, begun = in_unit(problem, wishes, unit), None if start is None else start.times(1.0 / unit)
-        found = restored(_chosen(*theirs, candidates, rng, time_limit, in_words(progress, unit), begun), wishes, unit)
+    with sweeping(executor):
+        unit = unit_of(problem, wishes)
+        if unit == 1.0:
+            found = _as_asked(_chosen(problem, wishes, candidates, rng, time_limit, progress, start), wishes)
+        else:
+            theirs, begun = in_unit(problem, wishes, unit), None if start is None else start.times(1.0 / unit)
+            found = _chosen(*theirs, candidates, rng, time_limit, in_words(progress, unit), begun)
+            found = restored(found, wishes, unit)
     return found if start is None else _told(found, problem, start)
 
 

@@ -39,10 +39,13 @@ class Scale:
         Price of one missing review in scaled units. Filling one more review re-routes along a path that
         visits each node once, so a price above (nodes of the smaller side) x (range of scores) makes the
         fullest plan win whatever the scores; four times that lets a reader tell the levels apart.
+    path : int
+        How many ranges of scores the penalty holds.
     """
 
     factor: float
     penalty: int
+    path: int = 1
 
     @classmethod
     def fit(cls, low: float, high: float, shape: tuple[int, int], total: int) -> Scale:
@@ -71,7 +74,19 @@ class Scale:
                 low=low,
                 high=high,
             )
-        return cls(factor, path * (math.ceil(span * factor) + 1))
+        return cls(factor, path * (math.ceil(span * factor) + 1), path)
+
+    def eased(self) -> Scale:
+        """The same with a price of a missing review that is just above any two scores.
+
+        It is paid wherever filling a review would cost more than that. A flow that pays it nowhere is the best at any
+        higher price too, and the smaller numbers take the solver half the time.
+        """
+        return Scale(self.factor, min(self.penalty, 4 * (self.penalty // self.path + 1)))
+
+    def steps(self, size: float) -> int:
+        """A difference of scores as an integer, rounded up, at least 1."""
+        return math.ceil(size * self.factor) + 1
 
     def integers(self, scores: FloatArray) -> IntArray:
         """Scores as integers, int64 of the same shape."""
@@ -134,7 +149,7 @@ def transport(
     cost: IntArray,
     supply: IntArray,
     segments: Segments,
-    penalty: int,
+    penalty: int | IntArray,
     capacity: IntArray | None = None,
     detours: Detours | None = None,
 ) -> Flow:
@@ -150,7 +165,7 @@ def transport(
         Reviews each submission still needs.
     segments : Segments
         What reviewers can take, at which cost.
-    penalty : int
+    penalty : int or ndarray of shape (n_submissions,), int64
         Cost of one review left unfilled.
     capacity : ndarray of shape (n_pairs,), int64, or None
         Most units of each offered pair; None for one.
@@ -168,7 +183,8 @@ def transport(
     sink = n_submissions + n_reviewers
     nodes = sink + 1 + (0 if detours is None else detours.reviewer.size)
     extra = 0 if detours is None else int(np.abs(detours.arcs.cost).max(initial=0))
-    largest = max(int(np.abs(cost).max(initial=0)), int(np.abs(segments.cost).max(initial=0)), abs(penalty), extra)
+    missing = np.broadcast_to(np.asarray(penalty, dtype=np.int64), n_submissions)
+    largest = max(int(np.abs(part).max(initial=0)) for part in (cost, segments.cost, missing, np.array([extra])))
     if largest > (1 << 62) // (nodes + 1):
         raise SolverRangeError(f"cost {largest} with {nodes} nodes leaves the solver's exact range")
     network = min_cost_flow.SimpleMinCostFlow()
@@ -180,7 +196,7 @@ def transport(
     head = np.concatenate([into, np.full(segments.reviewer.size + n_submissions, sink)])
     of_pairs = np.ones(rows.size, dtype=np.int64) if capacity is None else capacity
     room = np.concatenate([of_pairs, segments.capacity, supply])
-    unit_cost = np.concatenate([cost, segments.cost, np.full(n_submissions, penalty)])
+    unit_cost = np.concatenate([cost, segments.cost, missing])
     arcs = network.add_arcs_with_capacity_and_unit_cost(tail, head, room, unit_cost)
     if detours is not None:
         at = detours.arcs

@@ -11,8 +11,10 @@ and as many sweeps; memory: the active pairs and one block.
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -25,9 +27,12 @@ from matching.constraints.linearised import Linearised
 from matching.constraints.problem import AssignmentProblem
 from matching.errors import SolverError
 from matching.pairs import PairSet
-from matching.scores.base import blocks
-from matching.solvers.flow import Flow, Scale, Segments, transport
+from matching.scores.base import DenseScores, blocks
+from matching.scores.candidates import Opening, Sample, large, sampled, top_by_threshold
+from matching.scores.fan import sweeping
+from matching.solvers.flow import Flow, Scale
 from matching.solvers.prices import Prices, Residual
+from matching.solvers.reduced import best_flow
 from matching.types import FloatArray, IntArray, PairArray
 
 __all__ = ["ROUNDING", "Capacity", "Clock", "Extreme", "Oracle", "Over", "State", "open_prices", "slack_of"]
@@ -35,6 +40,11 @@ __all__ = ["ROUNDING", "Capacity", "Clock", "Extreme", "Oracle", "Over", "State"
 DENSE_PAIRS = 400_000  # up to here every pair is active from the start; the flow itself takes a fraction of a second
 DROP_FROM = 12  # old pairs kept a line when the next flow is laid out; those far below their prices only cost time
 LAST_DROP = 2  # round after which nothing is dropped any more, so that no pair comes and goes for ever
+PRICES_MOVE = 4.0  # times the largest excess of a new pair: further no price is expected to move
+EASED_ROUNDS = 2  # after so many, reviews that are still missing are no matter of a few better candidates
+SAMPLE_ROUNDS = 2  # on a sample, whose prices are guesses for all others anyway
+PRICED_CANDIDATES = 0.5  # times `candidates`: as many as are needed when they are chosen by prices
+NEAR = 1  # pairs a line that come along with better ones because prices are about to move; they save a round
 PAIRS_A_ROUND = 48  # most new pairs of a submission in a round: more grow the flow, fewer add rounds
 RELAX_SWEEPS = 20_000  # far above the longest shortest path met; a guard, not a limit
 REFINE_SWEEPS = 400  # refining float prices is a courtesy, so it may give up
@@ -242,6 +252,8 @@ class Oracle:
         keeps places of active pairs from one call to the next must not ask for it.
     active : ndarray of shape (n, 2), int64, or None
         Pairs to start with instead of candidates, for example those another oracle ended with.
+    executor : Executor or None
+        Computes the sweeps over all pairs; see `matching.scores.fan.sweeping`.
     """
 
     def __init__(
@@ -256,20 +268,46 @@ class Oracle:
         clock: Clock | None = None,
         drop: bool = False,
         active: PairArray | None = None,
+        executor: Executor | None = None,
     ) -> None:
         self.problem = problem
         self.drop = drop
         self.clock = clock or Clock(None)
         self.candidates = candidates
         self.prices: Prices | None = None
-        with self.clock.stage("candidates"):
+        self.lacking = False  # whether the last flow left reviews missing
+        self.everything = active is None and problem.shape[0] * problem.shape[1] <= dense_pairs
+        self.executor = executor
+        with self.clock.stage("candidates"), sweeping(executor):
             self.state = _reduce(problem, units, capacity)
             if active is not None:
                 self.state.add(active)
-            elif problem.shape[0] * problem.shape[1] <= dense_pairs:
+            elif self.everything:
                 self.state.add(np.indices(problem.shape).reshape(2, -1).T)
+            elif large(problem.shape) and problem.scores.graded:
+                self.state.add(self._opened(np.random.default_rng(rng)))
             else:
                 self.state.add(problem.scores.top_pairs(candidates, self.state.closed, np.random.default_rng(rng)))
+
+    def _opened(self, rng: np.random.Generator) -> PairArray:
+        """First candidates of a large problem, chosen by the prices of a sample of it.
+
+        By score alone everybody chooses the same few; by score minus prices fewer candidates are enough.
+        """
+        state, scores = self.state, self.problem.scores
+        sample = Sample.of(self.problem.shape, rng)
+        inside = sampled(scores, sample, state.closed)
+        rows, cols = (np.concatenate([np.r_[part] for part in some]) for some in (sample.rows, sample.cols))
+        supply, room = state.supply // state.units, state.load_max // state.units
+        part = AssignmentProblem.of(DenseScores(inside), demand=supply[rows], load_max=room[cols])
+        oracle = Oracle(part, candidates=max(1, self.candidates // 2), drop=True)
+        found = oracle.best(rounds=SAMPLE_ROUNDS)
+        assert found is not None  # there is no limit to come before the first flow
+        u, w = np.zeros(self.problem.shape[0]), np.zeros(self.problem.shape[1])
+        reach = max(abs(state.low), abs(state.high))  # nobody is worth more; a missing review has the price of many
+        u[rows], w[cols] = (np.clip(price, -reach, reach) for price in oracle.raw_prices)
+        fewer = max(1, round(self.candidates * PRICED_CANDIDATES))
+        return top_by_threshold(scores, fewer, state.closed, rng, sample, Opening(u, w, supply, room))
 
     def best(
         self,
@@ -277,6 +315,7 @@ class Oracle:
         terms: sparse.sparray | None = None,
         groups: Sequence[tuple[GroupBound, sparse.sparray]] = (),
         tell: Callable[[str, int, float | None], None] | None = None,
+        rounds: int | None = None,
     ) -> Extreme | None:
         """The lawful flow of the largest linearised total; see `Linearised` for the arguments.
 
@@ -284,6 +323,8 @@ class Oracle:
         ----------
         tell : callable, optional
             Called with (phase, round, value) before each step.
+        rounds : int or None
+            After so many it ends without proof; None for no end.
 
         Returns
         -------
@@ -298,16 +339,22 @@ class Oracle:
         state, clock = self.state, self.clock
         tell = tell or (lambda phase, rounds, value: None)
         self._use(Linearised(self.problem.scores, weights, terms, groups))
-        rounds, flow, proven, bound = 0, None, False, math.inf
+        most_rounds, rounds = rounds or sys.maxsize, 0
+        flow, proven, bound = None, False, math.inf
         u, w = np.empty(0), np.empty(0)
         value: float | None = None
-        while not (clock.over or proven):
+        whole, far = state.scale, None
+        state.scale = whole if self.lacking else whole.eased()
+        while not (clock.over or proven or rounds >= most_rounds):
             rounds += 1
             tell("flow", rounds, value)
             with clock.stage("flow"):
                 if self.drop and flow is not None and rounds <= LAST_DROP:
                     _drop(state, flow, u, w)
-                flow = self.flowing()
+                flow = self.flowing(None if far is None or self.prices is None else (self.prices, far))
+                if (rounds >= EASED_ROUNDS or self.everything) and state.scale is not whole and _missing(state, flow):
+                    state.scale = whole
+                    flow = self.flowing(None)
             tell("prices", rounds, value)
             with clock.stage("prices"):
                 self.prices = _prices(state, flow, self.prices)
@@ -315,27 +362,41 @@ class Oracle:
             with clock.stage("prices"):
                 u, w = _refined(state, flow, self.prices)
             tell("sweep", rounds, value)
-            with clock.stage("sweeps"):
-                added, over = self.pricing_in(u, w)
+            with clock.stage("sweeps"), sweeping(self.executor):
+                near = _band(state, flow, u, w) if self.drop and rounds <= LAST_DROP else 0.0
+                added, over = self.pricing_in(u, w, near)
                 proven = added == 0
+                far = None if proven else state.scale.steps(PRICES_MOVE * _most_above(state, added, u, w))
+                if proven and state.scale is not whole and _missing(state, flow):
+                    proven, state.scale = False, whole
                 if proven:
                     bound = _bound(state, flow, u, w, over)
         if flow is None or self.prices is None:
+            state.scale = whole
             return None
         if not proven:
             state.cut(flow.amount.size)
-            with clock.stage("sweeps"):
+            with clock.stage("sweeps"), sweeping(self.executor):
                 bound = _bound(state, flow, u, w, _over(state, u, w))
         self.flow, self.raw_prices = flow, (u, w)
-        return self.extreme(flow, bound, u, w, proven, rounds)
+        self.lacking = _missing(state, flow)
+        if not self.lacking:
+            state.scale = whole  # the prices hold for it as well
+        try:
+            return self.extreme(flow, bound, u, w, proven, rounds)
+        finally:
+            state.scale = whole
 
-    def flowing(self) -> Flow:
-        """The best flow on the active pairs."""
-        return _flow(self.state)
+    def flowing(self, last: tuple[Prices, int] | None) -> Flow:
+        """The best flow on the active pairs; `last` are prices near those to come and how far they may move."""
+        return _flow(self.state, last)
 
-    def pricing_in(self, u: FloatArray, w: FloatArray) -> tuple[int, Over]:
-        """Add pairs above these prices: how many, 0 only where none is left out, and those found with their excess."""
-        return _price_in(self.state, u, w)
+    def pricing_in(self, u: FloatArray, w: FloatArray, near: float) -> tuple[int, Over]:
+        """Add pairs above these prices: how many, 0 only where none is left out, and those found with their excess.
+
+        With them come others up to `near` below their prices.
+        """
+        return _price_in(self.state, u, w, near)
 
     def corner(self, weights: FloatArray) -> tuple[NDArray[np.int64], FloatArray]:
         """The best flow for these weights on the active pairs alone: one flow, no prices and no proof.
@@ -349,7 +410,7 @@ class Oracle:
         """
         self._use(Linearised(self.problem.scores, weights))
         with self.clock.stage("flow"):
-            flow = _flow(self.state)
+            flow = _quick_flow(self.state)
         state, locked = self.state, self.problem.locked[:, 0]
         taken = np.flatnonzero(flow.amount)
         sums = np.bincount(
@@ -442,15 +503,30 @@ def _reduce(problem: AssignmentProblem, units: int, capacity: Capacity | None) -
     )
 
 
-def _price_in(state: State, u: FloatArray, w: FloatArray) -> tuple[int, Over]:
-    """Add pairs that would improve the plan; 0 only after a sweep that left none out, whose finds are handed back."""
-    resolution = 1.0 / state.scale.factor
+def _price_in(state: State, u: FloatArray, w: FloatArray, near: float = 0.0) -> tuple[int, Over]:
+    """Add pairs that would improve the plan; 0 only after a sweep that left none out, whose finds are handed back.
+
+    With those pairs come others up to `near` below their prices, which are about to move.
+    """
+    resolution, added = 1.0 / state.scale.factor, 0
     for limit in (PAIRS_A_ROUND, None):
-        pairs, excess, complete = state.scores.exceeding(u, w, 0.0, limit, state.closed)
-        added = state.add(pairs[excess > resolution])
+        pairs, excess, complete = state.scores.exceeding(u, w, -near, limit, state.closed)
+        above = excess > resolution
+        added = state.add(pairs[above])
+        if added and near > 0.0:
+            added += state.add(pairs[~above])
         if added or complete:
             break
-    return added, (pairs, excess)
+    over = excess > 0.0
+    return added, (pairs[over], excess[over])
+
+
+def _band(state: State, flow: Flow, u: FloatArray, w: FloatArray) -> float:
+    """How far below their prices the nearest active pairs lie, NEAR of them a line."""
+    below = (u[state.rows] + w[state.cols] - state.score)[flow.amount == 0]
+    below = below[below > 0.0]
+    most = NEAR * sum(state.problem.shape)
+    return float(np.partition(below, most)[most]) if below.size > most else 0.0
 
 
 def _over(state: State, u: FloatArray, w: FloatArray) -> Over:
@@ -472,19 +548,35 @@ def _drop(state: State, flow: Flow, u: FloatArray, w: FloatArray) -> None:
         setattr(state, name, getattr(state, name)[keep])
 
 
-def _flow(state: State) -> Flow:
-    """One call of the solver on the active pairs; reviews up to load_min are paid for, which makes it a must."""
-    everyone = np.arange(state.problem.shape[1], dtype=np.int64)
-    total = int(state.supply.sum())
-    segments = Segments(
-        np.concatenate([everyone, everyone]),
-        np.minimum(np.concatenate([state.load_min, state.load_max - state.load_min]), total),
-        np.concatenate([np.full(everyone.size, -state.scale.penalty), np.zeros(everyone.size, dtype=np.int64)]),
-    )
-    return transport(
-        state.problem.shape, state.rows, state.cols, -state.gain, state.supply, segments, state.scale.penalty,
-        state.limits,
+def _flow(state: State, start: tuple[Prices, int] | None = None) -> Flow:
+    """One call of the solver on the active pairs."""
+    return best_flow(
+        state.problem.shape, state.rows, state.cols, state.gain, state.supply, state.load_min, state.load_max,
+        state.scale.penalty, state.limits, start,
     )  # fmt: skip
+
+
+def _quick_flow(state: State) -> Flow:
+    """The same flow, with small numbers where nothing is missing."""
+    whole = state.scale
+    state.scale = whole.eased()
+    try:
+        flow = _flow(state)
+    finally:
+        state.scale = whole
+    return _flow(state) if _missing(state, flow) else flow
+
+
+def _most_above(state: State, added: int, u: FloatArray, w: FloatArray) -> float:
+    """How far the best of the pairs added last lies above its prices."""
+    last = slice(state.rows.size - added, None)
+    return float((state.score[last] - u[state.rows[last]] - w[state.cols[last]]).max(initial=0.0))
+
+
+def _missing(state: State, flow: Flow) -> bool:
+    """Whether a flow leaves demand or load_min open."""
+    load = np.bincount(state.cols, weights=flow.amount, minlength=state.problem.shape[1])
+    return bool(flow.unfilled.any() or state.beyond.any() or (load < state.load_min).any())
 
 
 def _residual(state: State, flow: Flow) -> Residual:

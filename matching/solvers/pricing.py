@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from concurrent.futures import Executor
 from importlib.metadata import version
 
 import numpy as np
@@ -27,11 +28,14 @@ class PricingSolver:
         First candidates per submission and per reviewer, at least 1. Changes the time, not the value.
     dense_pairs : int
         Problems of at most this many pairs start with all of them.
+    executor : Executor or None
+        Computes the sweeps over all pairs; see `matching.scores.fan.sweeping`.
     """
 
-    def __init__(self, candidates: int = 16, dense_pairs: int = DENSE_PAIRS) -> None:
+    def __init__(self, candidates: int = 16, dense_pairs: int = DENSE_PAIRS, executor: Executor | None = None) -> None:
         self.candidates = candidates
         self.dense_pairs = dense_pairs
+        self.executor = executor
 
     def solve(
         self,
@@ -61,12 +65,14 @@ class PricingSolver:
         oracle: Oracle
         if start is None:
             oracle = Oracle(
-                problem, candidates=self.candidates, dense_pairs=self.dense_pairs, rng=rng, clock=clock, drop=True
-            )
+                problem, candidates=self.candidates, dense_pairs=self.dense_pairs, rng=rng, clock=clock, drop=True,
+                executor=self.executor,
+            )  # fmt: skip
         else:
             oracle = RepairOracle(
-                problem, start, candidates=self.candidates, dense_pairs=self.dense_pairs, rng=rng, clock=clock
-            )
+                problem, start, candidates=self.candidates, dense_pairs=self.dense_pairs, rng=rng, clock=clock,
+                executor=self.executor,
+            )  # fmt: skip
         build_seconds = clock.seconds
 
         def tell(phase: str, rounds: int, value: float | None) -> None:

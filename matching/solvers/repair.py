@@ -9,6 +9,8 @@ without one.
 
 from __future__ import annotations
 
+from concurrent.futures import Executor
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -36,7 +38,7 @@ class RepairOracle(Oracle):
     problem : AssignmentProblem
     start : Start
         Of the problem's shape; anything else in it may be wrong.
-    candidates, dense_pairs, rng, clock
+    candidates, dense_pairs, rng, clock, executor
         As for Oracle.
 
     Attributes
@@ -56,8 +58,10 @@ class RepairOracle(Oracle):
         dense_pairs: int = DENSE_PAIRS,
         rng: int = 0,
         clock: Clock | None = None,
+        executor: Executor | None = None,
     ) -> None:
-        super().__init__(problem, candidates=candidates, rng=rng, clock=clock, active=start.pairs)
+        super().__init__(problem, candidates=candidates, rng=rng, clock=clock, active=start.pairs, executor=executor)
+        self.lacking = True  # the prices of before are held against the whole penalty
         self.refused = ""
         self._rng = rng
         self._old = PairSet(start.pairs, problem.shape)
@@ -86,7 +90,7 @@ class RepairOracle(Oracle):
         gain = self.state.scale.integers(self.state.scores.values(pairs[:, 0], pairs[:, 1]))
         return self.state.add(pairs[gain == self.prices.u[pairs[:, 0]] + self.prices.w[pairs[:, 1]]])
 
-    def flowing(self) -> Flow:
+    def flowing(self, last: tuple[Prices, int] | None) -> Flow:
         """The best flow on the active pairs, by the shortest way from the last one."""
         if not self.refused and self.prices is not None:
             state = self.state
@@ -105,14 +109,14 @@ class RepairOracle(Oracle):
                 self.prices, self._held = found.prices, found.amount > 0
                 return Flow(found.amount, found.unfilled)
             self._give_up("too much has changed since, so the plan was solved from scratch")
-        return super().flowing()
+        return super().flowing(last)
 
-    def pricing_in(self, u: FloatArray, w: FloatArray) -> tuple[int, Over]:
+    def pricing_in(self, u: FloatArray, w: FloatArray, near: float) -> tuple[int, Over]:
         """As for every oracle, from the list of pairs near the old prices where it can say."""
         if self._listed is not None and (found := self._listed.above(u, w)) is not None:
             pairs, excess = found
             return self.state.add(pairs[excess > 1.0 / self.state.scale.factor]), found
-        return super().pricing_in(u, w)
+        return super().pricing_in(u, w, near)
 
     def _begin(self, start: Start, dense: bool) -> None:
         """Prices for every line, and the pairs that lie near them."""
@@ -168,7 +172,7 @@ class RepairOracle(Oracle):
 
     def _give_up(self, why: str, dense: bool = False) -> None:
         """Go on as an oracle without a start; its pairs stay active."""
-        self.refused, self.prices, self._listed, self.drop = why, None, None, True
+        self.refused, self.prices, self._listed, self.drop, self.lacking = why, None, None, True, False
         if not dense:
             rng = np.random.default_rng(self._rng)
             self.state.add(self.problem.scores.top_pairs(self.candidates, self.state.closed, rng))

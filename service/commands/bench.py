@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -21,6 +24,7 @@ from matching.objectives import OBJECTIVES, Wish, parse_objective
 from matching.plan.audit import require_clean
 from matching.plan.plan import plain
 from matching.scores.base import blocks
+from matching.scores.fan import sweeping
 from matching.solvers.base import Progress, ProgressCallback, Solution, Status
 from matching.solvers.choose import solve
 from matching.vectors.threads import cores
@@ -53,6 +57,8 @@ class BenchParams:
         Shares of all pairs, [0, 1].
     seed : int
         At least 0; of the venue and of ties.
+    workers : int
+        Processes that compute what is computed for all pairs, at least 0; 0 for threads of this one.
     """
 
     submissions: int = 1000
@@ -63,6 +69,7 @@ class BenchParams:
     conflicts: float = 0.01
     bids: float = 0.003
     seed: int = 0
+    workers: int = 0
 
 
 def report(
@@ -107,9 +114,10 @@ def report(
     # before and after, since other work on the machine comes and goes
     tell(Progress("yardstick", 0.02))
     products = yardstick(problem.shape, params.dim)
-    begin = perf_counter()
-    solution, audit_seconds = _solved(problem, wishes, params.seed, tell)
-    seconds = perf_counter() - begin
+    with _workers(params.workers) as executor, sweeping(executor):
+        begin = perf_counter()
+        solution, audit_seconds = _solved(problem, wishes, params.seed, tell)
+        seconds = perf_counter() - begin
     peak = peak_mb()
     tell(Progress("yardstick", 0.97, solution.value, solution.bound, solution.gap))
     products = [*products, *yardstick(problem.shape, params.dim)]
@@ -145,6 +153,19 @@ def needed(params: BenchParams, wishes: Sequence[Wish] = ()) -> Need:
     return drawn.and_(
         need_of_solve((params.submissions, params.reviewers), names, dim=params.dim, barred=barred, listed=listed)
     )
+
+
+@contextmanager
+def _workers(count: int) -> Iterator[Executor | None]:
+    """So many processes that have started; None for 0."""
+    if not count:
+        yield None
+        return
+    # not forked: this process has threads by now, and a copy of it would be counted as memory
+    with ProcessPoolExecutor(count, mp_context=get_context("spawn")) as pool:
+        for ready in [pool.submit(cores) for _ in range(count)]:
+            ready.result()
+        yield pool
 
 
 def yardstick(shape: tuple[int, int], dim: int) -> list[float]:
@@ -208,6 +229,9 @@ def _checked(params: BenchParams, objective: Sequence[str]) -> tuple[Any, tuple[
         params.submissions, params.reviewers, params.dim, params.demand, params.load, params.conflicts, params.bids,
         params.seed,
     )  # fmt: skip
+    if params.workers < 0:
+        reason = f"must be at least 0, got {params.workers}"
+        issues.append(Issue(reason, "out-of-range", "workers", value=params.workers, source="params"))
     typed: Any = "total"
     wishes: tuple[Wish, ...] = ()
     try:

@@ -19,7 +19,7 @@ SMALL = ("--submissions", 60, "--reviewers", 50, "--dim", 16)
 KEYS = {
     "seconds", "stages", "yardstick_seconds", "ratio", "peak_mb", "rounds", "value", "bound", "gap", "audit", "status",
     "missing", "submissions", "reviewers", "dim", "demand", "load", "conflicts", "bids", "objective", "seed", "cores",
-    "needed_mb", "parts",
+    "workers", "needed_mb", "parts",
 }  # fmt: skip
 
 
@@ -71,6 +71,14 @@ def test_a_tenth_of_the_largest_venue_takes_no_more_memory_than_foreseen():
 def test_the_same_seed_gives_the_same_value_and_another_one_another():
     values = [json.loads(run(*SMALL, "--seed", seed, "--json").stdout)["value"] for seed in (1, 1, 2)]
     assert values[0] == values[1] != values[2]
+
+
+def test_processes_find_the_same_plan():
+    """Large enough for several strips of rows; what differs is the time."""
+    size = ("--submissions", 1100, "--reviewers", 600, "--dim", 16, "--demand", 1)
+    alone, two = (json.loads(run(*size, "--workers", count, "--json").stdout) for count in (0, 2))
+    assert two["workers"] == 2 and two["status"] == "optimal"
+    assert all(alone[name] == two[name] for name in ("value", "bound", "gap", "rounds"))
 
 
 def test_bench_tells_in_words():

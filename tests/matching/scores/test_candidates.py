@@ -10,6 +10,7 @@ from matching.plan.audit import audit
 from matching.scores import candidates
 from matching.scores.base import VectorScores
 from matching.scores.candidates import top_by_threshold
+from matching.solvers.oracle import Oracle
 from matching.solvers.pricing import PricingSolver
 
 K = 6
@@ -27,13 +28,13 @@ def exact(scores):
 
 
 def test_candidates_are_lawful_and_about_k_a_line():
-    """Bids included; each pair once, in order, and no more than three times k beyond what the other side brings."""
+    """Bids included; each pair once, in order, and no more than k beyond what the other side brings."""
     problem = generated_problem(400, 300, dim=24, conflicts=0.1, bids=0.05)
     scores = problem.scores
     pairs = top_by_threshold(scores, K, problem.barred, np.random.default_rng(0))
     assert not problem.barred.contains(*pairs.T).any()
     assert np.array_equal(pairs, np.unique(pairs, axis=0))
-    assert len(pairs) <= candidates.MOST * K * sum(scores.shape)
+    assert len(pairs) <= K * sum(scores.shape)
     value = exact(scores)
     value[problem.barred.rows(), problem.barred.indices] = -np.inf
     chosen = np.zeros(scores.shape, dtype=bool)
@@ -57,7 +58,7 @@ def test_no_line_is_flooded_by_what_its_sample_did_not_show():
             return np.arange(size)
 
     pairs = top_by_threshold(scores, K, PairSet(None, scores.shape), First())
-    assert len(pairs) <= candidates.MOST * K * sum(scores.shape)
+    assert len(pairs) <= K * sum(scores.shape)
 
 
 def test_small_venues_order_their_lines_instead():
@@ -89,3 +90,25 @@ def test_the_optimum_does_not_depend_on_how_the_search_starts(seed, monkeypatch)
     assert by_threshold.value == pytest.approx(whole.value, abs=1e-6)
     assert by_order.value == pytest.approx(whole.value, abs=1e-6)
     assert audit(problem, by_threshold).clean and audit(problem, by_order).clean
+
+
+def test_prices_of_a_sample_choose_candidates_for_everybody():
+    """Half as many as were asked for, lawful, and nearly all pairs of the best plan are among them.
+
+    A sample of 64 lines is rough; at ten thousand a side 4,096 of them find 98 % where scores alone find 78 %.
+    """
+    problem = generated_problem(400, 320, dim=24)
+    best = PricingSolver().solve(problem)
+    state = Oracle(problem, candidates=2 * K, dense_pairs=0).state
+    opened = PairSet(np.column_stack([state.rows, state.cols]), problem.shape)
+    assert len(opened) <= K * sum(problem.shape)
+    assert not problem.barred.contains(state.rows, state.cols).any()
+    assert opened.contains(*best.pairs.T).mean() > 0.85
+
+
+def test_a_sample_too_tight_to_be_served_still_opens():
+    """Its missing reviews have the price of many scores, and say nothing about anybody else."""
+    problem = generated_problem(400, 300, dim=24, demand=3, load_max=4)
+    solution = PricingSolver(dense_pairs=0).solve(problem)
+    assert solution.value == pytest.approx(PricingSolver().solve(problem).value, abs=1e-9)
+    assert audit(problem, solution).clean

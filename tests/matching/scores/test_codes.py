@@ -3,6 +3,7 @@
 import errno
 import gc
 import os
+import pickle
 import tempfile
 
 import numpy as np
@@ -101,3 +102,16 @@ def test_a_run_without_room_ends_with_our_error(tmp_path, monkeypatch, scorer, w
     del caught
     gc.collect()
     assert not list(tmp_path.iterdir())
+
+
+def test_another_process_reads_the_file_and_leaves_it_where_it_is(tmp_path):
+    """Processes that share a sweep share the file: nothing of it is sent, and only its owner removes it."""
+    file = CodeFile((2, 3), tmp_path)
+    file.write(1, np.array([7, 8, 9], dtype=np.uint16))
+    other = pickle.loads(pickle.dumps(file))
+    assert len(pickle.dumps(file)) < 1000 and other.codes.tolist() == [[0, 0, 0], [7, 8, 9]]
+    other.discard()
+    del other
+    assert file.path.exists()
+    file.discard()
+    assert not file.path.exists()
