@@ -393,7 +393,7 @@ def recommend(
         hurried = replace(params, time_limit=None if rest is None else max(rest, LEAST_SECONDS))
         names = _names(resolved, conflicts)
         begun = None if start is None else start_of(start, names.submissions, names.reviewers)
-        wishes = wishes_with_evidence(wishes_by_id(params.wishes, resolved), affinity)
+        wishes = wishes_with_evidence(wishes_by_id(params.wishes, resolved), resolved, affinity)
         executor = None if resources is None else resources.executor
         solution, audit = _solve(problem, wishes, hurried, progress, begun, executor)
     else:

@@ -151,7 +151,8 @@ def problem_of(
     )
 
 
-NUMBERS_OF_PAIRS = {"cap": 1.0, "standard_error": 0.0}
+ERROR = "standard_error"  # of an affinity: where a role's affinities count more, so do their errors
+NUMBERS_OF_PAIRS = {"cap": 1.0, ERROR: 0.0}
 """Options that may differ from pair to pair -> what holds where nothing is said."""
 
 
@@ -163,8 +164,7 @@ def wishes_of_shape(wishes: Sequence[Wish], shape: tuple[int, int]) -> tuple[Wis
 
 
 def wishes_by_id(wishes: Sequence[Wish], resolved: ResolvedVenue) -> tuple[Wish, ...]:
-    """Wishes whose pair numbers are looked up by id."""
-
+    """Wishes whose pair numbers are looked up by id and speak of the rows of the problem."""
     rows = RoleRows.of(resolved)
 
     def numbers(value: Any, missing: float, name: str) -> Any:
@@ -172,16 +172,21 @@ def wishes_by_id(wishes: Sequence[Wish], resolved: ResolvedVenue) -> tuple[Wish,
             return value
         if isinstance(value, Mapping):
             given = PairNumbers.by_id(value, resolved.submission_index, resolved.reviewer_index, missing, name)
-            return replace(given, shape=rows.shape, single=rows.table(given.single))
-        if np.ndim(value):
+            given = replace(given, shape=rows.shape, single=rows.table(given.single))
+        elif np.ndim(value):
             reason = f"{name} of a venue is one number, or numbers by id: default, reviewers, pairs"
             raise InvalidParamsError(issues=[Issue(reason, "wrong-type", name, source="params")])
-        return PairNumbers.of(value, rows.shape, missing, name)
+        else:
+            given = PairNumbers.of(value, rows.shape, missing, name)
+        return given if name != ERROR else given.times(rows.weight_of_columns)
 
-    return _with_numbers(wishes, numbers)
+    weighted = any(weight != 1.0 for weight in rows.weights)
+    return _with_numbers(wishes, numbers, (ERROR,) if weighted else ())
 
 
-def wishes_with_evidence(wishes: Sequence[Wish], affinity: AffinityOperator) -> tuple[Wish, ...]:
+def wishes_with_evidence(
+    wishes: Sequence[Wish], resolved: ResolvedVenue, affinity: AffinityOperator
+) -> tuple[Wish, ...]:
     """Wishes whose standard errors are those of the evidence, where they ask for it.
 
     Raises
@@ -193,18 +198,24 @@ def wishes_with_evidence(wishes: Sequence[Wish], affinity: AffinityOperator) -> 
     def numbers(value: Any, missing: float, name: str) -> Any:
         if not (isinstance(value, str) and value == EVIDENCE):
             return value
-        return PairNumbers.of(affinity_errors(affinity), affinity.shape, missing, name)
+        rows = RoleRows.of(resolved)
+        errors = np.tile(affinity_errors(affinity), (len(rows.roles), 1))
+        given = PairNumbers.of(errors, rows.shape, missing, name)
+        return given.times(rows.weight_of_columns)
 
     return _with_numbers(wishes, numbers)
 
 
-def _with_numbers(wishes: Sequence[Wish], numbers: Callable[[Any, float, str], Any]) -> tuple[Wish, ...]:
+def _with_numbers(
+    wishes: Sequence[Wish], numbers: Callable[[Any, float, str], Any], always: Sequence[str] = ()
+) -> tuple[Wish, ...]:
+    """The wishes with numbers of pairs; one number for all is left as it is, but for the options in `always`."""
     out = []
     for wish in wishes:
         found = {
             name: numbers(wish.options[name], missing, name)
             for name, missing in NUMBERS_OF_PAIRS.items()
-            if name in wish.options and not isinstance(wish.options[name], int | float)
+            if name in wish.options and (name in always or not isinstance(wish.options[name], int | float))
         }
         out.append(replace(wish, options={**wish.options, **found}) if found else wish)
     return tuple(out)

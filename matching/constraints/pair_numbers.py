@@ -108,6 +108,15 @@ class PairNumbers:
         data = np.array(list(found.values()), dtype=np.float64)
         return cls(shape, people, sparse.csr_array((data, (where[:, 0], where[:, 1])), shape=shape))
 
+    def times(self, factors: FloatArray) -> PairNumbers:
+        """Those of each reviewer times a factor, float64 of shape (n_reviewers,)."""
+        if (factors == 1.0).all():
+            return self
+        table = self.single.copy()
+        table.data = table.data * factors[table.indices]
+        dense = None if self.dense is None else self.dense * factors
+        return PairNumbers(self.shape, self.by_reviewer * factors, table, dense)
+
     def __call__(self, rows: IntArray, cols: IntArray) -> FloatArray:
         """The numbers of the pairs (rows[i], cols[i]), float64 of shape (n,)."""
         if self.dense is not None:

@@ -64,6 +64,11 @@ class RoleRows:
         """Whether rows are submissions and scores count as they are: one role, of weight 1."""
         return len(self.roles) == 1 and self.weights[0] == 1.0
 
+    @property
+    def weight_of_columns(self) -> FloatArray:
+        """Weight of the role of each column, float64 of shape (n_columns,)."""
+        return np.repeat(np.asarray(self.weights, dtype=np.float64), np.diff(self.edges))
+
     def role_of(self, cols: IntArray) -> IntArray:
         """Role of each column, int64 of shape (n,)."""
         return np.searchsorted(self.edges, cols, side="right").astype(np.int64) - 1

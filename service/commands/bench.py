@@ -23,6 +23,7 @@ from matching.memory import Need, need_of_solve, require
 from matching.objectives import OBJECTIVES, Wish, parse_objective
 from matching.plan.audit import require_clean
 from matching.plan.plan import plain
+from matching.prepared import wishes_of_shape
 from matching.scores.base import blocks
 from matching.scores.fan import sweeping
 from matching.solvers.base import Progress, ProgressCallback, Solution, Status
@@ -236,7 +237,7 @@ def _checked(params: BenchParams, objective: Sequence[str]) -> tuple[Any, tuple[
     wishes: tuple[Wish, ...] = ()
     try:
         typed = objective_of(objective) if objective else typed
-        wishes = parse_objective(typed)
+        wishes = wishes_of_shape(parse_objective(typed), (1, 1))  # one number for all pairs is all that fits
     except InvalidParamsError as error:
         issues += [_with_hint(issue) for issue in error.issues]
     if issues:

@@ -258,6 +258,30 @@ class TestAgainstEveryPlan:
         plan = recommend(venue_of(3), params_of(objective={"name": "robust", "standard_error": errors, "radius": 1.0}))
         assert plan.certificate.audited and plan.status == "optimal"
 
+    @pytest.mark.parametrize("errors", [0.2, {"default": 0.1, "pairs": [["p0", "c1", 0.3]]}, "evidence"])
+    def test_errors_count_with_the_weight_of_a_role(self, errors: Any) -> None:
+        """An error is one of an affinity: with every weight doubled the plan is the same and the value doubled."""
+        words = ("sparse graphs", "random walks on graphs", "neural networks", "deep networks of neurons", "proofs")
+        papers = [Submission(f"p{at}", title=words[at], abstract=words[at + 1]) for at in range(3)]
+        people = [
+            Reviewer(
+                name, role=role, publications=tuple(Publication(f"{name}{k}", words[(at + k) % 5]) for k in (0, 2))
+            )
+            for role, names in (("reviewer", "abcd"), ("area_chair", "xyz"))
+            for at, name in enumerate(names)
+        ]
+        robust = {"name": "robust", "standard_error": errors, "radius": 1.0}
+        if isinstance(errors, dict):
+            robust["standard_error"] = {**errors, "pairs": [["p0", "x", 0.3]]}
+        values = []
+        for weight in (1.0, 2.0):
+            roles = {"reviewer": {"demand": 2, "weight": weight}, "area_chair": {"demand": 1, "weight": weight}}
+            venue = Venue(people, papers, load_max=3)
+            plan = recommend(venue, Params(roles=roles, objective=robust, scorer="lexical"))
+            assert plan.certificate.audited
+            values.append((plan.value, sorted((pair.submission, pair.reviewer) for pair in plan.assignments)))
+        assert values[1][0] == pytest.approx(2 * values[0][0]) and values[0][1] == values[1][1]
+
     def test_caps_by_id_hold_for_the_roles_of_a_person(self) -> None:
         """Numbers by reviewer and by pair find their rows."""
         cap = {"default": 1.0, "reviewers": {"c0": 0.5}, "pairs": [["p0", "r0", 0.25]]}
