@@ -19,7 +19,7 @@ __all__ = ["Need", "free_memory", "need_of_solve", "need_of_texts", "require"]
 MB = 10**6
 
 # ---- the solve ----
-BLOCKS = 80 * MB  # blocks of scores, of the sweeps and of the audit, and the solver's libraries
+BLOCKS = 100 * MB  # blocks of scores, of the sweeps and of the audit, and the solver's libraries
 VECTOR = 12  # bytes a coordinate: the vectors with prices beside them, and the audit's own
 BARRED = 12  # bytes a barred pair: the set, and the set with the locked pairs
 LISTED = 48  # bytes a listed score, such as a bid: the table, its weighted form and the sum of several
