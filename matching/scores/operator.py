@@ -216,7 +216,7 @@ class AffinityOperator(ScoreOperator):
 
     @property
     def graded(self) -> bool:
-        return self._vectors_and_lists() is not None
+        return not self._bar_unknown and any(operator.graded for _, operator in self._counted)
 
     def top_pairs(self, k: int, barred: PairSet, rng: np.random.Generator) -> PairArray:
         found = self._vectors_and_lists()

@@ -180,6 +180,11 @@ class TextScores(ScoreOperator):
     def mean(self) -> float | None:
         return self._stored.total / self._stored.known if self._stored.known else None
 
+    @property
+    def graded(self) -> bool:
+        """True: texts of different words differ in affinity."""
+        return True
+
     def bounds(self) -> tuple[float, float]:
         """See `ScoreOperator.bounds`; known without a sweep."""
         low, high = self._stored.low, self._stored.high

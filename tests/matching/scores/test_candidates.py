@@ -6,10 +6,14 @@ import pytest
 from matching.constraints.problem import AssignmentProblem
 from matching.generated import generated_problem
 from matching.pairs import PairSet
-from matching.plan.audit import audit
+from matching.plan.audit import audit, require_clean
+from matching.profiles.reviewer import Publication, Reviewer
+from matching.profiles.submission import Submission
 from matching.scores import candidates
 from matching.scores.base import VectorScores
 from matching.scores.candidates import top_by_threshold
+from matching.scores.operator import AffinityOperator, Signal
+from matching.scores.textscores import TextScores
 from matching.solvers.oracle import Oracle
 from matching.solvers.pricing import PricingSolver
 
@@ -112,3 +116,27 @@ def test_a_sample_too_tight_to_be_served_still_opens():
     solution = PricingSolver(dense_pairs=0).solve(problem)
     assert solution.value == pytest.approx(PricingSolver().solve(problem).value, abs=1e-9)
     assert audit(problem, solution).clean
+
+
+def test_text_affinities_in_a_file_begin_with_the_prices_of_a_sample_as_well(monkeypatch):
+    """Also where somebody has no text and some pairs tie: the plan is as good as from every pair."""
+    monkeypatch.setattr("matching.scores.filling.MATRIX_PAIRS", 0)
+    rng = np.random.default_rng(5)
+    words = [f"w{at}ism" for at in range(60)]
+
+    def text(at):
+        return "" if at % 40 == 7 else " ".join(rng.choice(words, 12))
+
+    papers = [Submission(f"p{at}", title=text(at)) for at in range(150)]
+    people = [Reviewer(f"r{at}", publications=(Publication(f"q{at}", text(at)),)) for at in range(140)]
+    scores = TextScores.fit(papers, people)
+    for allow_unknown in (True, False):
+        affinity = AffinityOperator(
+            scores.shape, [Signal("text", 1.0, scores, default=scores.mean)], allow_unknown=allow_unknown
+        )
+        assert affinity.graded is allow_unknown
+        problem = AssignmentProblem.of(affinity, demand=[0 if at % 40 == 7 else 2 for at in range(150)], load_max=3)
+        found = PricingSolver(candidates=4, dense_pairs=0).solve(problem)
+        plain = PricingSolver(dense_pairs=10**6).solve(problem)
+        assert found.status == plain.status == "optimal" and found.gap == 0.0
+        assert found.value == pytest.approx(plain.value, abs=1e-9) and require_clean(problem, found).clean
