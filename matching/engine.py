@@ -878,7 +878,14 @@ def _alternates(
     params: Params,
 ) -> tuple[Alternate, ...]:
     places = RoleRows.of(resolved)
-    pairs, score, spare = rank_alternates(problem, solution.pairs, params.n_alternates)
+    # nobody stands in on a submission they are on in another role
+    beside = [
+        ((row % max(1, places.n_submissions)) + places.n_submissions * resolved.role_of(other), other)
+        for row, col in solution.pairs.tolist()
+        for other in resolved.other_columns.get(col, ())
+    ]
+    closed = PairSet(beside, problem.shape) if beside else None
+    pairs, score, spare = rank_alternates(problem, solution.pairs, params.n_alternates, closed)
     if not places.plain:
         score = affinity.values(pairs[:, 0] - places.role_of(pairs[:, 1]) * places.n_submissions, pairs[:, 1])
     out, last, rank = [], -1, 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
@@ -100,7 +99,7 @@ def parse_roles(value: Any) -> tuple[RoleWish, ...]:
                 counts[key] = None
         weight = given.get("weight", 1.0)
         real = isinstance(weight, int | float) and not isinstance(weight, bool)
-        if not (real and math.isfinite(weight) and 0 < weight <= MOST_WEIGHT):
+        if not (real and 0 < weight <= MOST_WEIGHT):
             fault(f"{where}.weight", f"must be a number above 0 and at most {MOST_WEIGHT:g}", "out-of-range", weight)
             weight = 1.0
         least, most = counts["load_min"], counts["load_max"]

@@ -73,7 +73,7 @@ class Worth:
         """What each of `among` adds to the conjugate, for the weights of `among` alone; inf where there is no bound."""
         floor, extra = self.floor[self.among], self.extra[self.among]
         some = np.isfinite(floor)
-        low = np.where(some, floor, 0.0)
+        low = np.where(some, floor - self.slack[self.among], 0.0)  # a sum there is worth something, too
         flat = self.slope + extra - weights
         below = np.where(flat >= 0.0, flat * self.t, np.where(some, flat * low, np.inf))
         above = (self.slope - weights) * low + extra * self.t

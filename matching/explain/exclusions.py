@@ -119,6 +119,10 @@ class Exclusions:
         """Most reviews of a person, locked ones included."""
         return int(self._resolved.load_max[column])
 
+    def other_accounts(self, column: int) -> tuple[str, ...]:
+        """Ids of a person in the plan's other roles."""
+        return tuple(self._resolved.reviewers[other].id for other in self._resolved.other_columns.get(column, ()))
+
     def submission(self, name: str) -> Party | None:
         """The submission a name means, exactly or apart from capitals; None for nobody's name."""
         row = self._resolved.submission_index.get(name)

@@ -17,14 +17,15 @@ from matching.constraints.role_rows import RoleRows, RoleScores
 from matching.notices import in_words
 from matching.plan.plan import AssignmentPlan
 from matching.profiles.resolve import ResolvedVenue
-from matching.roles import REVIEWER
+from matching.roles import REVIEWER, one_of
 from matching.roles import in_words as in_words_of
 from matching.types import FloatArray, IntArray
 
 __all__ = ["REASONS", "Line", "PriceProof", "Standing", "Standings"]
 
 REASONS = (
-    "assigned", "no-demand", "no-load", "conflict", "unknown-affinity", "full", "held", "elsewhere", "tie", "lower",
+    "assigned", "no-demand", "no-load", "conflict", "unknown-affinity", "other-role", "full", "held", "elsewhere",
+    "tie", "lower",
 )  # fmt: skip
 """Why somebody is, or is not, on a submission; of several that hold the first is given."""
 
@@ -214,6 +215,11 @@ class Standings:
             return "conflict", f"conflict ({stated})", None
         if math.isnan(score):
             return "unknown-affinity", "affinity unknown, or 0, and allow_unknown or allow_zero is off", None
+        on = self._on.get(self._resolved.submissions[row].id, ())
+        for other in self._resolved.other_columns.get(col, ()):
+            if (same := self._resolved.reviewers[other]).id in on:
+                words = f"already on it as {one_of(same.role)} ({same.id}); nobody has two roles on one submission"
+                return "other-role", words, None
         price = self._price(line, col, score)
         proof = self._proof(price)
         lower = [other for other in chosen if scores[other] < score - TOLERANCE]

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matching.constraints.problem import AssignmentProblem
+from matching.pairs import PairSet
 from matching.types import FloatArray, IntArray, PairArray
 
 __all__ = ["rank_alternates"]
@@ -14,7 +15,7 @@ ROW_ENTRIES = 1 << 22  # pairs looked at together
 
 
 def rank_alternates(
-    problem: AssignmentProblem, pairs: PairArray, n_alternates: int
+    problem: AssignmentProblem, pairs: PairArray, n_alternates: int, closed: PairSet | None = None
 ) -> tuple[PairArray, FloatArray, IntArray]:
     """The best stand-ins of every submission that needs reviews: not assigned, not barred, known.
 
@@ -28,6 +29,8 @@ def rank_alternates(
         The plan.
     n_alternates : int
         At most this many for each submission.
+    closed : PairSet or None
+        Pairs that are not offered besides.
 
     Returns
     -------
@@ -40,6 +43,7 @@ def rank_alternates(
     n_submissions, n_reviewers = problem.shape
     spare = problem.load_max - np.bincount(pairs[:, 1], minlength=n_reviewers)
     taken = problem.barred.union(pairs)
+    taken = taken if closed is None else taken.union(closed.pairs())
     offered = problem.load_max > 0
     found: list[PairArray] = []
     scores: list[FloatArray] = []

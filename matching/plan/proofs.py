@@ -19,7 +19,7 @@ from matching.constraints.problem import AssignmentProblem
 from matching.constraints.whole import ruled_out, whole_bound
 from matching.constraints.worth import Worth, worth_of
 from matching.errors import InvalidParamsError
-from matching.objectives import OPTIONS, Level, Measure, Welfare, Wish
+from matching.objectives import OPTIONS, Floors, Level, Measure, Welfare, Wish
 from matching.plan.claims import (
     LOWER_IS_BETTER,
     RELATIVE,
@@ -32,6 +32,7 @@ from matching.plan.claims import (
     natural,
     option,
     pair_numbers,
+    size_of,
     slack_of,
     wish_faults,
 )  # fmt: skip
@@ -41,6 +42,9 @@ from matching.solvers.base import Proof
 from matching.types import FloatArray
 
 __all__ = ["Checked", "check_proofs", "gap_of"]
+
+EPSILON = 2.0**-50  # relative rounding of a multiplier times its constraint
+MOST_ROUNDING = 1e-6  # relative; with multipliers beyond that a bound is as good as none
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +229,8 @@ def _check(proof: Proof, given: Given, duality: Duality, missing: float) -> tupl
     faults: list[str] = []
     if missing and duality.too_low(prices):
         faults.append("a price lies below minus the penalty, so the bound does not hold for plans that miss reviews")
-    bound = 0.0 if name == "envy" else _bound(proof, duality, prices, extra)
+    leeway, rounding = _limits(proof, given.size)
+    bound, furthest = (0.0, 0.0) if name == "envy" else _bound(proof, duality, prices, extra, leeway)
     size = 1.0 if name == "evenness" else given.size
     slack = slack_of(value, size)
     if not abs(value - proof.value) <= slack:
@@ -233,11 +238,12 @@ def _check(proof: Proof, given: Given, duality: Duality, missing: float) -> tupl
     if not math.isfinite(bound):
         return Checked(name, value, bound, math.inf), [*faults, f"the weights prove nothing: the bound is {bound}"]
     gap = gap_of(value, bound, low, size)
-    if gap < 0:
+    if gap_of(value, furthest, low, size) < 0:
         faults.append(f"{name} is {value}, beyond the recomputed bound {bound}: the numbers prove nothing")
     gap = max(0.0, gap)
     if abs(proof.gap - max(0.0, gap_of(proof.value, proof.bound, low, size))) > slack:
         faults.append(f"the stated gap {proof.gap} is not what bound and value leave")
+    slack += min(rounding, MOST_ROUNDING * max(size, abs(value)))
     if (proof.bound - bound if low else bound - proof.bound) > slack:
         faults.append(f"the recomputed bound {bound} is weaker than the stated one {proof.bound}")
     if gap > proof.gap + slack:
@@ -245,20 +251,38 @@ def _check(proof: Proof, given: Given, duality: Duality, missing: float) -> tupl
     return Checked(name, value, bound, gap), faults
 
 
-def _bound(proof: Proof, duality: Duality, prices: Prices, extra: float) -> float:
+def _limits(proof: Proof, size: float) -> tuple[float, float]:
+    """How far plans may lie beyond a bound as they keep earlier wishes to rounding, and how much of it is rounding.
+
+    Both grow with the multipliers; in units of the measure.
+    """
+    leeway, rounding = 0.0, 0.0
+    for (k, z), (measure, least) in zip(proof.multipliers, proof.constraints, strict=True):
+        if k > 0:
+            z = np.asarray(z, dtype=np.float64)
+            whole = k * float(z.sum()) if isinstance(measure, Floors) else k
+            leeway += whole * slack_of(least, size_of(measure, size))
+            rounding += k * (abs(measure.conjugate(z)) + abs(least))
+    return leeway, EPSILON * rounding
+
+
+def _bound(proof: Proof, duality: Duality, prices: Prices, extra: float, leeway: float) -> tuple[float, float]:
+    """The bound, and what plans may reach that keep earlier wishes to the rounding of sums; natural unit."""
     low = proof.wish["name"] == "evenness"
     parts = [extra, 0.0 if low else proof.measure.conjugate(np.asarray(proof.weights, dtype=np.float64))]
     if low and proof.weights.any():
-        return -math.inf  # loads have no weights on sums
+        return -math.inf, -math.inf  # loads have no weights on sums
     for (k, z), (measure, least) in zip(proof.multipliers, proof.constraints, strict=True):
         if k > 0:
             parts.append(k * (measure.conjugate(np.asarray(z, dtype=np.float64)) - least))
     if not all(map(math.isfinite, parts)):
-        return math.inf
+        return math.inf, math.inf
     total = math.fsum([*parts, duality.bound(prices)[0]])
     if proof.whole:
         total = min(total, _whole(proof, duality.problem))
-    return -total if low else natural(proof.measure, total)
+    if low:
+        return -total, -total - leeway
+    return natural(proof.measure, total), natural(proof.measure, total + leeway)
 
 
 def _whole(proof: Proof, problem: AssignmentProblem) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -121,6 +122,13 @@ class ResolvedVenue:
     def in_two_roles(self) -> tuple[tuple[int, ...], ...]:
         """Columns of each person who takes part in several roles."""
         return tuple(columns for columns in self.person_columns if len(columns) > 1)
+
+    @cached_property
+    def other_columns(self) -> Mapping[int, tuple[int, ...]]:
+        """Column -> the same person's other columns, for those who have any."""
+        return {
+            col: tuple(other for other in columns if other != col) for columns in self.in_two_roles for col in columns
+        }
 
 
 def resolve_venue(venue: Venue, params: Params | None = None) -> ResolvedVenue:

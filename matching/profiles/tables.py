@@ -255,4 +255,4 @@ def _capped(issues: list[Issue], count: int) -> list[Issue]:
 
 def _is_finite(value: Any) -> bool:
     number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    return number and math.isfinite(value) and abs(value) <= MOST_DEFAULT
+    return number and bool(abs(value) <= MOST_DEFAULT)

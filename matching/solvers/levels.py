@@ -213,7 +213,8 @@ class _Levels:
             measure_of_rest = Level(self.among)
             answer = bench.ask(measure_of_rest, self.kept, self.plan, integral=False)
             bound = bench.ideal_bound(measure_of_rest, self.kept)
-            if answer is not None and answer.bound < bound.bound:
+            # without a bound where the programs, to their rounding, find no plan that keeps the chain's first floors
+            if answer is not None and np.isfinite(answer.bound) and answer.bound < bound.bound:
                 bound = bound_of(answer)
             self.bounds.append(bound)
             self._settle(self.among & (self.plan.sums <= level + slack_of(level)), level - self.plan.cost)

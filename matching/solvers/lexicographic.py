@@ -175,7 +175,8 @@ class Run:
 
     def _keep(self, measure: Measure, bound: Bound, loss: float) -> None:
         value = self.plan.value(measure)
-        if bound.height is None and bound.gap(self.plan) == 0.0 and abs(bound.bound - value) <= slack_of(value):
+        near = slack_of(0.0 if isinstance(measure, Level) else value)  # floors are kept by what is left above them
+        if bound.height is None and bound.gap(self.plan) == 0.0 and abs(bound.bound - value) <= near:
             value = bound.bound  # the same number for every plan that reaches it
         least = kept_value(measure, value, loss)
         if isinstance(measure, Level):

@@ -652,7 +652,8 @@ def _value(state: State, flow: Flow) -> float:
 
 def open_prices(state: State, u: FloatArray, w: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Lines without room get the smallest price that keeps the proof: what one more review there would bring."""
-    no_supply, no_room = state.supply == 0, state.load_max == 0
+    # what nobody can give is no room: its price is what the proof has for it
+    no_supply, no_room = (state.supply == 0) & (state.beyond == 0), state.load_max == 0
     if not (no_supply.any() or no_room.any()):
         return u, w
     u_open = np.where(no_supply, -state.penalty, u)

@@ -28,7 +28,10 @@ from matching.types import FloatArray, IntArray
 __all__ = ["in_unit", "in_words", "restored", "restored_proof", "unit_of"]
 
 IN_SCORES = ("t", "beta", "standard_error")  # options counted in units of score
-META_IN_SCORES = ("resolution", "total", "total_bound", "best_total", "expected", "realised", "least")
+META_IN_SCORES = (
+    "resolution", "total", "total_bound", "best_total", "expected", "realised", "least", "integer_bound",
+    "lottery_bound",
+)  # fmt: skip
 
 
 def unit_of(problem: AssignmentProblem, wishes: Sequence[Wish] = ()) -> float:

@@ -234,6 +234,9 @@ class _Teller:
         """A lawful pair that is neither assigned nor an alternate."""
         if self.row.status == "limit_without_plan":
             return "no-plan", ("lawful; no plan was found within the time limit",)
+        for other in self.facts.other_accounts(person.at):
+            if self._rows(assignments, paper.id, other):
+                return "other-role", (f"on it as {other} already; nobody has two roles on one submission",)
         load, most = plans.load_in_plan(self.connection, self.row.key, person.id), self.facts.load_max(person.at)
         if load >= most:
             return "full", (f"lawful; the load of {person.id} is full ({load} of {most}) with other submissions",)

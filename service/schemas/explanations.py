@@ -13,10 +13,11 @@ __all__ = ["ExplanationPage", "ExplanationsQuery"]
 
 EXPLANATIONS = (
     "assigned", "alternate", "conflict", "no-load", "inactive", "role", "unknown-affinity", "inactive-submission",
-    "no-demand", "full", "lower", "not-assigned", "no-plan",
+    "no-demand", "other-role", "full", "lower", "not-assigned", "no-plan",
 )  # fmt: skip
 STANDINGS = (
-    "assigned", "no-demand", "no-load", "conflict", "unknown-affinity", "full", "held", "elsewhere", "tie", "lower",
+    "assigned", "no-demand", "no-load", "conflict", "unknown-affinity", "other-role", "full", "held", "elsewhere",
+    "tie", "lower",
 )  # fmt: skip
 EVIDENCE_STATES = ("given", "on-request", "waiting", "failed", "none")
 
@@ -76,7 +77,8 @@ class StandingSchema(Schema):
         validate=OneOf(STANDINGS),
         metadata={
             "description": "Why they are, or are not, there, beside those who are; the first that holds. `held`: the "
-            "place is locked. `elsewhere`: the plan as a whole is better with them elsewhere. `tie`: equal to somebody "
+            "place is locked. `other-role`: on the submission in another role. `elsewhere`: the plan as a whole is "
+            "better with them elsewhere. `tie`: equal to somebody "
             "chosen. `lower`: below everybody chosen."
         },
     )

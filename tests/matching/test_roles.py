@@ -346,6 +346,16 @@ class TestWhatIsAskedFor:
             with pytest.raises(InvalidParamsError):
                 Params(roles=value)
 
+    def test_a_number_no_float_holds_is_a_fault_like_any_other(self) -> None:
+        """JSON has whole numbers of any length."""
+        huge = 10**400
+        for wrong in (
+            {"roles": {"reviewer": {"weight": huge}}}, {"weights": {"text": huge}}, {"defaults": {"text": -huge}},
+            {"time_limit": huge}, {"recency_half_life": huge},
+        ):  # fmt: skip
+            with pytest.raises(InvalidParamsError):
+                Params(**wrong)
+
     def test_two_numbers_for_reviewers_contradict(self) -> None:
         """Neither is preferred in silence."""
         with pytest.raises(InvalidParamsError) as caught:
@@ -473,6 +483,18 @@ class TestWhatIsToldOfRoles:
         for entry in plan.alternates:
             ranks.setdefault((entry.submission, entry.role), []).append(entry.rank)
         assert all(found == list(range(1, len(found) + 1)) for found in ranks.values())
+
+    def test_nobody_is_offered_or_explained_away_on_a_submission_they_are_on_in_another_role(self) -> None:
+        """They are no stand-in, and it is not the prices that keep them off."""
+        venue, params = venue_of(0, twins=2), params_of(n_alternates=9)
+        plan = recommend(venue, params)
+        on = {(pair.submission, pair.reviewer) for pair in plan.assignments}
+        twin = {"r0": "c0", "c0": "r0", "r1": "c1", "c1": "r1"}
+        assert ("p1", "r0") in on and not any(
+            (entry.submission, twin.get(entry.reviewer)) in on for entry in plan.alternates
+        )
+        told = {entry.reviewer: entry for entry in explanation(venue, None, plan, "p1").candidates}
+        assert told["c0"].reason == "other-role" and "as reviewer (r0)" in told["c0"].words
 
     def test_the_report_has_loads_and_sums_of_each_role(self) -> None:
         """Affinities are the pairs' own, whatever a role weighs."""

@@ -27,6 +27,9 @@ FREE = float(highspy.kHighsInf)
 FEASIBILITY = 1e-9  # primal, dual and integer tolerance of the solver
 ASKED = 100  # steps of the simplex method between two questions whether to go on
 STATED = 1e-6  # how far, relatively, a stated value may lie from that of the values
+USUAL: dict[str, Any] = {"presolve": "choose", "simplex_strategy": 1}
+RETRIES: tuple[dict[str, Any], ...] = ({}, {"presolve": "off"}, {"simplex_strategy": 4})
+"""Options that are changed, one set after the other, where the simplex method gives up: 4 is the primal one."""
 MIP_GAP = 1e-10  # the least gap at which the integer search stops, relative and absolute
 
 Ask = Callable[[float, float], None]
@@ -153,15 +156,20 @@ class Model:
         SolverError
             Any other end.
         """
-        highs = self._highs
+        highs, kinds = self._highs, highspy.HighsModelStatus
         _limit(highs, time_left)
-        self._run(ask)
-        status = highs.getModelStatus()
-        if status == highspy.HighsModelStatus.kUnknown:  # numbers it gave up on: once more from nothing, no presolve
-            highs.clearSolver()
-            self._run(ask)
+        for again in (*RETRIES, None):
+            ended = self._run(ask)
             status = highs.getModelStatus()
-        kinds = highspy.HighsModelStatus
+            if ended == highspy.HighsStatus.kError and status != kinds.kSolveError:
+                self._check(ended)
+            if status not in (kinds.kUnknown, kinds.kSolveError) or again is None:
+                break
+            highs.clearSolver()  # numbers it gave up on: once more from nothing, and in other ways
+            for name, value in again.items():
+                highs.setOptionValue(name, value)
+        for name, value in USUAL.items():
+            highs.setOptionValue(name, value)
         if status in (kinds.kInfeasible, kinds.kUnboundedOrInfeasible):
             return "infeasible"
         if status in (kinds.kTimeLimit, kinds.kInterrupt):
@@ -288,7 +296,7 @@ class Model:
         bound = info.mip_dual_bound if np.isfinite(info.mip_dual_bound) else -np.inf
         return IntegerAnswer(values, bound, status == kinds.kOptimal), float(info.objective_function_value)
 
-    def _run(self, ask: Callable[[], None] | None) -> None:
+    def _run(self, ask: Callable[[], None] | None) -> highspy.HighsStatus:
         """The linear solve; what `ask` raises comes out of it unchanged."""
         raised: list[BaseException] = []
         steps = itertools.count(1)
@@ -306,7 +314,7 @@ class Model:
                 self._highs.cbSimplexInterrupt.unsubscribe(relay)
         if raised:
             raise raised[0]
-        self._check(status)
+        return status
 
     def _check(self, status: highspy.HighsStatus) -> None:
         if status == highspy.HighsStatus.kError:

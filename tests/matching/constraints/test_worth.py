@@ -120,6 +120,18 @@ def test_tangents_lie_above_what_sums_are_worth():
     assert np.isinf(worth.conjugate_parts(np.full(4, 0.5))).all()
 
 
+def test_tangents_lie_above_sums_that_count_as_being_at_their_floor():
+    """A floor lifted to the grid has slack; sums within it are worth something, and no bound may leave them out."""
+    problem = AssignmentProblem.of(np.full((2, 3), 0.5), demand=1, load_max=2)
+    worth, _ = worth_of(problem, Total(), [(Floors(np.array([0.5, 0.2])), 0.0)], [0.0])
+    worth = replace(worth, slack=np.array([0.01, 0.0]))
+    sums = np.linspace(0.485, 0.6, 24)
+    weights = worth.fitting(np.array([4.0, 4.0]))
+    level = worth.conjugate_parts(weights)
+    for row in range(2):
+        assert (worth.parts(sums, np.full(24, row)) <= level[row] + weights[row] * sums + 1e-12).all()
+
+
 @pytest.mark.parametrize(
     ("values", "step"), [([0.0, 0.25, 1.0], 0.25), ([0.3, 0.7, -0.2], 0.1), ([1.0, 2.0, 3.0], 1.0), ([0.5], 0.5)]
 )

@@ -13,9 +13,10 @@ from scipy import sparse
 from matching.constraints.bounds import NO_UPPER, GroupBound, PairLimit, SharedReviewers
 from matching.constraints.linearised import rule_terms
 from matching.constraints.problem import AssignmentProblem
-from matching.objectives import Floors, Level, Shortfall, Total, Welfare
+from matching.objectives import Floors, Level, Shortfall, Total, Welfare, parse_objective
 from matching.plan.audit import audit
 from matching.scores.base import DenseScores, VectorScores
+from matching.solvers import choose
 from matching.solvers.base import Status
 from matching.solvers.milp import ArcProgram, RuleSolver, Weighted, shared
 from matching.solvers.milp.linear import ArcLinear
@@ -410,3 +411,15 @@ def test_real_instances_reach_the_recorded_total_and_the_recorded_worst_submissi
     expected = json.loads((SHARED / "data" / "expected_maximin.json").read_text())[name]
     assert worst.value == pytest.approx(expected["worst"], abs=1e-4)
     assert worst.bound == pytest.approx(worst.value, abs=1e-7)
+
+
+@pytest.mark.parametrize("objective", ["total", "maximin", "randomised"])
+def test_a_rule_where_there_is_nobody_at_all_is_infeasible_with_a_proof(objective):
+    """A role that nobody has, or a pool that is still empty: every review is missing, and so is what the rule asks."""
+    rule = GroupBound.of("seniors", np.ones((1, 2)), np.ones((1, 0)), lower=2)
+    problem = AssignmentProblem.of(np.zeros((2, 0)), demand=[0, 1], load_max=1, rules=[rule])
+    wishes = parse_objective(objective)
+    found = choose.solve(problem, wishes)
+    assert found.status == Status.INFEASIBLE and found.unfilled.tolist() == [0, 1]
+    report = audit(problem, found, wishes)
+    assert report.clean, report.faults

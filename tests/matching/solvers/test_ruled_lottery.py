@@ -15,6 +15,7 @@ from matching.errors import InvalidParamsError
 from matching.objectives import Wish, parse_objective
 from matching.plan.audit import audit
 from matching.plan.record import proofs_of
+from matching.scores.base import DenseScores
 from matching.solvers.base import Status
 from matching.solvers.choose import solve
 from matching.solvers.perturbed import PerturbedSolver
@@ -323,6 +324,20 @@ def test_scores_of_any_unit_have_the_same_lottery(factor):
     assert other.value == pytest.approx(one.value * factor)
     assert other.probabilities.toarray() == pytest.approx(one.probabilities.toarray(), abs=1e-9)
     assert audit(scaled, other, wishes).clean
+
+
+@pytest.mark.parametrize("unit", [2.0**-30, 2.0**30])
+def test_bounds_told_beside_the_proofs_are_in_the_unit_of_the_scores(unit):
+    """What the integer program proved is told to chairs, so it must not stay in the unit of the search."""
+    pairs = np.array([[0, 0], [1, 0], [1, 0], [2, 0], [0, 0], [2, 0]])
+    rule = PairLimit("one of two", np.array([0, 0, 1, 1, 2, 2]), pairs, np.ones(3, dtype=np.int64))
+    problem = AssignmentProblem.of([[unit, 0.0]] * 3, demand=1, load_max=3, rules=[rule])
+    lottery = solve(problem, parse_objective({"name": "randomised", "cap": 1.0}))
+    assert lottery.meta["lottery_bound"] == pytest.approx(unit)
+    plain = random_problem(41, ["group", "second-group", "shared", "pairs"], (3, 4))
+    scores = plain.scores.block(slice(0, 3), slice(0, 4)) * unit
+    total = solve(replace(plain, scores=DenseScores(scores)), parse_objective("total"))
+    assert total.meta["integer_bound"] == pytest.approx(total.value)
 
 
 class TestAudit:
