@@ -38,10 +38,16 @@ ENCODER = 320 * MB  # weights of a small sentence encoder and its tokens
 DOCUMENT = 3 * 4 * 384  # bytes a text: its vector, three times while it is compared
 
 CGROUPS = (
-    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
-    ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
-)
-"""Files with the limit and the use of a container, in bytes: of the present interface and of the one before."""
+    (
+        "/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current", "/sys/fs/cgroup/memory.stat", "inactive_file",
+    ),
+    (
+        "/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes",
+        "/sys/fs/cgroup/memory/memory.stat", "total_inactive_file",
+    ),
+)  # fmt: skip
+"""Files with the limit and the use of a container, in bytes, and with the part of the use that is copies of files which
+are given up when room is needed: of the present interface and of the one before."""
 
 
 @dataclass(frozen=True)
@@ -206,13 +212,22 @@ def _available() -> list[int]:
 
 def _left_in_container() -> list[int]:
     out = []
-    for limit, use in CGROUPS:
+    for limit, use, parts, copies in CGROUPS:
         try:
             most, used = Path(limit).read_text(encoding="ascii"), Path(use).read_text(encoding="ascii")
-            out.append(max(0, int(most) - int(used)))
+            out.append(max(0, int(most) - max(0, int(used) - _counted(parts, copies))))
         except (OSError, ValueError):  # no container, or one without a limit ("max")
             continue
     return out
+
+
+def _counted(path: str, name: str) -> int:
+    """The number that stands after a name in a file of such lines; 0 where it does not."""
+    try:
+        lines = [line.split() for line in Path(path).read_text(encoding="ascii", errors="replace").splitlines()]
+    except OSError:
+        return 0
+    return sum(int(line[1]) for line in lines if len(line) == 2 and line[0] == name and line[1].isdecimal())
 
 
 def _size(size: int) -> str:

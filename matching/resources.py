@@ -5,8 +5,11 @@ from __future__ import annotations
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-__all__ = ["Resources"]
+from matching.errors import InvalidParamsError, Issue
+
+__all__ = ["Resources", "executor_issues"]
 
 
 @dataclass(frozen=True)
@@ -25,9 +28,32 @@ class Resources:
     executor : Executor or None
         Computes what is computed for all pairs; see `matching.scores.fan.sweeping`. None: a thread a core. Not for
         `recommend_within`, whose process cannot be handed one.
+
+    Raises
+    ------
+    InvalidParamsError
+        A memory limit that is no number of bytes, an executor that takes no work.
     """
 
     encoder_model: Path | None = None
     encoder_cache: Path | None = None
     memory_limit: int | None = None
     executor: Executor | None = None
+
+    def __post_init__(self) -> None:
+        issues: list[Issue] = []
+        limit = self.memory_limit
+        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
+            reason = f"must be a whole number of bytes, at least 0, got {limit!r}"
+            issues.append(Issue(reason, "out-of-range", "memory_limit", source="resources"))
+        issues += executor_issues(self.executor)
+        if issues:
+            raise InvalidParamsError(issues=issues)
+
+
+def executor_issues(executor: Any) -> list[Issue]:
+    """What keeps it from being an executor; empty for None."""
+    if executor is None or callable(getattr(executor, "submit", None)):
+        return []
+    reason = f"must be a concurrent.futures.Executor, not {type(executor).__name__}"
+    return [Issue(reason, "wrong-type", "executor", source="resources")]

@@ -27,7 +27,7 @@ from collections.abc import Iterator
 from types import MappingProxyType
 from typing import IO, Any
 
-from matching.errors import MatchingError, SolverError
+from matching.errors import InvalidParamsError, Issue, MatchingError, SolverError
 from matching.notices import Notice
 from matching.params import Params
 from matching.plan.plan import AssignmentPlan
@@ -70,7 +70,7 @@ def recommend_within(
         Called in this process with each Progress. What it raises ends the run at once and passes through, as do
         interrupts such as Ctrl-C, in whatever the run is caught.
     resources : Resources, optional
-        As for `recommend`.
+        As for `recommend`, without an executor.
     grace : float
         Seconds beyond the limit after which a run that does not end by itself is killed; one that has found a plan
         gets `FINISHING` seconds to audit and hand it over. Not negative.
@@ -92,6 +92,9 @@ def recommend_within(
     MatchingError
         As `recommend`.
     """
+    if resources is not None and resources.executor is not None:
+        reason = "belongs to this process and cannot be handed to another one; plan with recommend, or without it"
+        raise InvalidParamsError(issues=[Issue(reason, "wrong-type", "executor", source="resources")])
     further = {} if start is None else {"start": start}
     request = (venue, params, resources, progress is not None, engine, further)
     with _child(_packed(request)) as messages:

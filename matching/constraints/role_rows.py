@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -187,6 +188,13 @@ class RoleScores(ScoreOperator):
         self._parts = tuple(_Part(scores, rows, role) for role in range(len(rows.roles)))
         self._cut: tuple[PairSet, list[PairSet]] | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_cut": None}
+
+    @property
+    def large(self) -> tuple[Any, ...]:
+        return self.scores.large
+
     @property
     def stored(self) -> tuple[IntArray, IntArray, FloatArray] | None:
         if (stored := self.scores.stored) is None:
@@ -283,6 +291,10 @@ class _Part(ScoreOperator):
         self.lines = slice(self.first_row, self.first_row + rows.n_submissions)
         self.shape = (rows.n_submissions, self.people.stop - self.people.start)
         self.tolerance = scores.tolerance * self.weight
+
+    @property
+    def large(self) -> tuple[Any, ...]:
+        return self.scores.large
 
     @cached_property
     def kind(self) -> np.dtype[np.floating]:

@@ -250,10 +250,12 @@ class Duality:
             for rule, miss in zip(problem.rules, self.facts.missed, strict=True)
             if rule.price is None
         )
-        lacking = forced - float(most)
-        # plans lack whole reviews; where every rule counts in whole units, so does what they lack in all. Lotteries
-        # under caps lack shares.
-        return math.ceil(lacking - 1e-6) if level.cap is None and all(map(counts_whole, problem.rules)) else lacking
+        lacking = -float(most)
+        # plans lack whole reviews; where every rule counts in whole units, so does what they lack beside what the
+        # locks force, which no plan changes. Lotteries under caps lack shares.
+        if level.cap is None and all(map(counts_whole, problem.rules)):
+            lacking = float(math.ceil(lacking - 1e-6))
+        return forced + lacking
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,21 +9,26 @@ from __future__ import annotations
 
 import io
 import logging
+import os
 import pickle
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from threading import Lock
+from time import monotonic
 from typing import Any, Generic, TypeVar
 from uuid import uuid4
 from weakref import WeakKeyDictionary, ref
 
+from matching.errors import InvalidParamsError
+from matching.resources import executor_issues
+from matching.scores.desk import KEPT, Missing, Raised, answered
 from matching.vectors.threads import cores, one_blas_thread
 
 __all__ = ["HEIGHT", "WIDTH", "Sweep", "strips", "sweeping", "swept", "tiles"]
@@ -32,7 +37,7 @@ HEIGHT = 512  # lines of a strip
 WIDTH = 2048  # of the other side, looked at together: 4 MB in float32, about a core's share of fast memory
 TASKS_A_WORKER = 4  # strips are sent together, in this many parcels for each worker: some workers are slower
 ASSUMED_WORKERS = 4  # of an executor that does not say how many it has
-KEPT = 4  # large values a worker process keeps; those of a sweep are one or two
+PATIENCE = 30.0  # seconds without any answer from an executor after which its strips are computed here as well
 
 log = logging.getLogger(__name__)
 Found = TypeVar("Found")
@@ -93,30 +98,34 @@ def sweeping(executor: Executor | None) -> Iterator[None]:
     -----
     A worker is sent the scores once, and then prices for each sweep. What it keeps of them it gives up for others
     that come later. Strips of a worker that dies are computed in this process, unless the executor gives them to
-    another one itself; so are all of scores that cannot be pickled. What a strip raises is raised here.
+    another one itself; so are all of scores that cannot be pickled, and those of an executor that answers nothing for
+    half a minute. What a strip raises is raised here.
+
+    Raises
+    ------
+    InvalidParamsError
+        ``wrong-type``: it takes no work.
     """
     if executor is None:
         yield
         return
-    before = _ABROAD.set(_KNOWN.setdefault(executor, _Abroad(executor)))
+    abroad = _abroad(executor)
+    if abroad is not _ABROAD.get():
+        abroad.look_again()
+    before = _ABROAD.set(abroad)
     try:
         yield
     finally:
         _ABROAD.reset(before)
 
 
-@dataclass(frozen=True)
-class _Missing:
-    """What a worker answers that lacks large parts."""
-
-    names: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class _Raised:
-    """What a worker answers where a strip raised: a fault of the strip and not of the worker."""
-
-    error: Exception
+def _abroad(executor: Executor) -> _Abroad:
+    if issues := executor_issues(executor):
+        raise InvalidParamsError(issues=issues)
+    try:
+        return _KNOWN.setdefault(executor, _Abroad(executor))
+    except TypeError:  # it has no hash, so nothing is known of it from one plan to the next
+        return _Abroad(executor)
 
 
 @dataclass
@@ -128,6 +137,7 @@ class _Large:
     packed: bytes
     sent: bool = False
     place: Any = None
+    checked: bool = True
 
     def parcelled(self, client: Any) -> Any:
         """What is put into a parcel: the bytes, or for a cluster their place, from where each worker fetches them."""
@@ -144,9 +154,17 @@ class _Abroad:
     def __init__(self, executor: Executor) -> None:
         self._executor = ref(executor)  # this lives as long as the executor
         self._sent_values: OrderedDict[int, _Large] = OrderedDict()
+        self._lock = Lock()  # several threads may plan with one executor
+        self._silent = False  # whether the last sweep got no answer at all
         # Dask's executor knows its client, which can keep values in the cluster; executors as such cannot
         client = getattr(executor, "_client", None)
         self._client: Any = client if hasattr(client, "scatter") and hasattr(client, "nthreads") else None
+
+    def look_again(self) -> None:
+        """From one plan to the next an operator may have changed: what was sent of it is compared before it is used."""
+        with self._lock:
+            for value in self._sent_values.values():
+                value.checked = False
 
     def swept(self, sweep: Sweep[Found], parts: Sequence[slice]) -> list[Found] | None:
         """The answers, or None where the executor is of no use for these scores."""
@@ -154,41 +172,52 @@ class _Abroad:
         if executor is None:
             return None
         if isinstance(executor, ThreadPoolExecutor):
-            with one_blas_thread():
-                return list(executor.map(sweep.begin(), parts))
+            return _by_threads(executor, sweep, parts)
+        workers = self._workers(executor)
+        if not workers:
+            log.info("the executor has no workers; the sweep stays in this process")
+            return None
         try:
             large = {value.name: value for value in map(self._large, sweep.large)}
             packed = _packed(sweep, list(large))
-        except (pickle.PicklingError, TypeError, AttributeError) as error:
+        except Exception as error:  # pickling fails in as many ways as there are classes
             log.info("these scores cannot be sent to other processes (%s); the sweep stays in this one", error)
             return None
-        call = partial(_answered, uuid4().hex, packed, tuple(large))
-        workers = self._workers(executor)
+        call = partial(answered, uuid4().hex, packed, tuple(large))
         parcels = _parcels(parts, workers * TASKS_A_WORKER)
         fresh = [name for name, value in large.items() if not value.sent]
+        takes = True
 
-        def submitted(wanted: Sequence[str], parcel: list[slice]) -> Future[Any] | None:
+        def submitted(wanted: Iterable[str], parcel: list[slice]) -> Future[Any] | None:
             """A parcel on its way, with some large parts; None where the executor takes no more."""
+            nonlocal takes
             try:
-                return executor.submit(call, {name: large[name].parcelled(self._client) for name in wanted}, parcel)
-            except RuntimeError:  # broken, or shut down
-                return None
+                if takes:
+                    return executor.submit(call, {name: large[name].parcelled(self._client) for name in wanted}, parcel)
+            except Exception as error:  # broken, shut down, or no room: whatever it is, the strips can be done here
+                log.info("the executor takes no strips: %r", error)
+                takes = False
+            return None
 
         # a parcel for each worker takes along what is new; a worker that got none of these says what it lacks
         running = [submitted(fresh if place < workers else [], parcel) for place, parcel in enumerate(parcels)]
         for value in large.values():
             value.sent = True
+        wait = _Wait(running, submitted, list(large), 0.0 if self._silent else PATIENCE)
+        answers: list[list[Found] | None] = []
         try:
-            answers = [
-                _waited(future, submitted, parcel, list(large)) for parcel, future in zip(parcels, running, strict=True)
-            ]
-        except BaseException:
-            for future in running:
+            for place, parcel in enumerate(parcels):
+                answer = wait.answer(place, parcel)
+                answers.append(list(_here(sweep, parcel)) if isinstance(answer, _Silence) else answer)
+        finally:
+            for future in wait.running:
                 if future is not None:
                     future.cancel()
-            raise
+        self._silent = not wait.heard
+        if self._silent:
+            log.warning("the executor answered nothing; all strips are computed in this process")
         lost = [part for parcel, answer in zip(parcels, answers, strict=True) if answer is None for part in parcel]
-        if lost:
+        if lost and not self._silent:
             log.warning("%d of %d strips are computed in this process: their workers are gone", len(lost), len(parts))
         redone = _here(sweep, lost) if lost else iter(())
         out: list[Found] = []
@@ -198,42 +227,94 @@ class _Abroad:
 
     def _large(self, value: Any) -> _Large:
         """A large part and what is sent of it; only the last few are kept."""
-        known = self._sent_values.get(id(value))
-        if known is None:
-            known = self._sent_values[id(value)] = _Large(uuid4().hex, value, pickle.dumps(value, protocol=5))
-        self._sent_values.move_to_end(id(value))
-        while len(self._sent_values) > KEPT:
-            self._sent_values.popitem(last=False)
-        return known
+        with self._lock:
+            known = self._sent_values.get(id(value))
+            if known is None or not known.checked:
+                packed = pickle.dumps(value, protocol=5)
+                if known is None or known.packed != packed:
+                    known = self._sent_values[id(value)] = _Large(uuid4().hex, value, packed)
+                known.checked = True
+            self._sent_values.move_to_end(id(value))
+            while len(self._sent_values) > KEPT:
+                self._sent_values.popitem(last=False)
+            return known
 
     def _workers(self, executor: Executor) -> int:
         """Strips the executor computes at the same time, where it says so."""
-        if self._client is not None:
-            return max(1, int(sum(self._client.nthreads().values())))
-        return int(getattr(executor, "_max_workers", None) or ASSUMED_WORKERS)
-
-
-def _waited(
-    future: Future[Any] | None,
-    submitted: Callable[[Sequence[str], list[slice]], Future[Any] | None],
-    parcel: list[slice],
-    names: Sequence[str],
-) -> Any:
-    """What came of a parcel, sent a second time if its worker is gone; None where that helps nothing."""
-    again = True
-    while future is not None:
+        if self._client is None:
+            told = getattr(executor, "_max_workers", None)
+            return told if isinstance(told, int) and told > 0 else ASSUMED_WORKERS
         try:
-            found = future.result()
-        except (Exception, CancelledError) as error:
-            log.info("a parcel of strips is lost: %r", error)
-            future, again = submitted(names, parcel) if again else None, False
-            continue
-        if isinstance(found, _Raised):
-            raise found.error
-        if not isinstance(found, _Missing):
-            return found
-        future = submitted(found.names, parcel)
-    return None
+            return int(sum(self._client.nthreads().values()))
+        except Exception as error:
+            log.info("the cluster does not answer: %r", error)
+            return 0
+
+
+def _by_threads(executor: ThreadPoolExecutor, sweep: Sweep[Found], parts: Sequence[slice]) -> list[Found] | None:
+    """The answers of a pool of threads. What none of them has begun is done by this one, which may be one of them."""
+    running: list[Future[Found]] = []
+    with one_blas_thread():
+        answer = sweep.begin()
+        try:
+            for part in parts:
+                running.append(executor.submit(answer, part))
+            return [
+                answer(part) if future.cancel() else future.result()
+                for part, future in zip(parts, running, strict=True)
+            ]
+        except RuntimeError as error:
+            if len(running) == len(parts) and not isinstance(error, BrokenExecutor):  # a strip's own
+                raise
+            log.info("the pool takes no strips: %r", error)
+            return None
+        finally:
+            for future in running:
+                future.cancel()
+
+
+@dataclass(frozen=True)
+class _Silence:
+    """In the place of an answer: nothing has come for too long."""
+
+
+class _Wait:
+    """What comes of parcels, each sent a second time if its worker is gone."""
+
+    def __init__(
+        self,
+        running: list[Future[Any] | None],
+        submitted: Callable[[Iterable[str], list[slice]], Future[Any] | None],
+        names: Sequence[str],
+        patience: float,
+    ) -> None:
+        self.running, self.heard = running, False
+        self._submitted, self._names, self._patience = submitted, names, patience
+        self._last = monotonic()
+
+    def answer(self, place: int, parcel: list[slice]) -> Any:
+        """What was found, None where the worker is gone for good, _Silence where nobody says anything any more."""
+        again, wanted = True, set[str]()
+        while (future := self.running[place]) is not None:
+            try:
+                found = future.result(timeout=max(0.0, self._last + self._patience - monotonic()))
+            except (Exception, CancelledError) as error:
+                if isinstance(error, TimeoutError) and not future.done():
+                    return _Silence()
+                log.info("a parcel of strips is lost: %r", error)
+                self.running[place] = self._submitted(self._names, parcel) if again else None
+                again = False
+                continue
+            self._last, self._patience, self.heard = monotonic(), PATIENCE, True
+            if isinstance(found, Raised):
+                raise found.error
+            if not isinstance(found, Missing):
+                return found
+            if wanted.issuperset(found.names):  # it was sent what it says it lacks
+                return None
+            wanted.update(found.names)  # all of it, since another worker may lack what the last one had
+            self.running[place] = self._submitted(sorted(wanted), parcel)
+        return None
 
 
 def _parcels(parts: Sequence[slice], most: int) -> list[list[slice]]:
@@ -255,59 +336,15 @@ def _packed(sweep: Sweep[Any], names: Sequence[str]) -> bytes:
     return out.getvalue()
 
 
-class _Desk:
-    """What a worker process keeps between parcels."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._large: OrderedDict[str, Any] = OrderedDict()
-        self._begun: tuple[str, Callable[[slice], Any]] | None = None
-
-    def answer_of(
-        self, token: str, packed: bytes, names: Sequence[str], large: dict[str, bytes]
-    ) -> Callable[[slice], Any] | _Missing:
-        """What answers for the strips of a sweep; the large parts it lacks, where it lacks some."""
-        with self._lock:
-            if self._begun is not None and self._begun[0] == token:
-                return self._begun[1]
-            self._begun = None
-            for name in names:
-                if name not in self._large and name in large:
-                    self._large[name] = pickle.loads(large[name])
-            missing = tuple(name for name in names if name not in self._large)
-            if missing:
-                return _Missing(missing)
-            for name in names:
-                self._large.move_to_end(name)
-            kept = self._large
-
-            class Unpacker(pickle.Unpickler):
-                def persistent_load(self, name: str) -> Any:
-                    return kept[name]
-
-            answer: Callable[[slice], Any] = Unpacker(io.BytesIO(packed)).load().begin()
-            while len(self._large) > max(KEPT, len(names)):
-                self._large.popitem(last=False)
-            self._begun = token, answer
-            return answer
-
-
-_DESK = _Desk()
-
-
-def _answered(
-    token: str, packed: bytes, names: tuple[str, ...], large: dict[str, bytes], parcel: list[slice]
-) -> list[Any] | _Missing | _Raised:
-    """A parcel of strips, in a worker. What keeps it from beginning is raised: its home may still be able to."""
-    with one_blas_thread():
-        answer = _DESK.answer_of(token, packed, names, large)
-        if isinstance(answer, _Missing):
-            return answer
-        try:
-            return [answer(part) for part in parcel]
-        except Exception as error:
-            return _Raised(pickle.loads(pickle.dumps(error)))  # what cannot travel is raised here, and again at home
-
-
 _KNOWN: WeakKeyDictionary[Executor, _Abroad] = WeakKeyDictionary()
 _ABROAD: ContextVar[_Abroad | None] = ContextVar("executor of sweeps", default=None)
+
+
+def _forked() -> None:
+    """A process forked during a sweep has a copy of its executor, and nobody who works for it."""
+    _ABROAD.set(None)
+    _KNOWN.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)

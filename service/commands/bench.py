@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from multiprocessing import get_context
@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from matching.constraints.problem import AssignmentProblem
-from matching.errors import InvalidParamsError, Issue
+from matching.errors import InvalidParamsError, Issue, SolverError
 from matching.generated import generated_problem, refused
-from matching.memory import Need, need_of_solve, require
+from matching.memory import BARRED, BLOCKS, LISTED, VECTOR, Need, need_of_solve, require
 from matching.objectives import OBJECTIVES, Wish, parse_objective
 from matching.plan.audit import require_clean
 from matching.plan.plan import plain
@@ -101,7 +101,7 @@ def report(
     """
     typed, wishes = _checked(params, objective)
     need = needed(params, wishes)
-    require(need, memory_limit)
+    require(need.and_(needed_by_workers(params)), memory_limit)
     tell = progress or (lambda entry: None)
 
     tell(Progress("vectors", 0.0))
@@ -156,6 +156,14 @@ def needed(params: BenchParams, wishes: Sequence[Wish] = ()) -> Need:
     )
 
 
+def needed_by_workers(params: BenchParams) -> Need:
+    """What the other processes will hold: the libraries, blocks, and scores and barred pairs of their own."""
+    pairs = params.submissions * params.reviewers
+    each = VECTOR * params.dim * (params.submissions + params.reviewers) + LISTED * round(params.bids * pairs)
+    each += LIBRARIES + BLOCKS + BARRED * round(params.conflicts * pairs)
+    return Need((("workers", params.workers * each),))
+
+
 @contextmanager
 def _workers(count: int) -> Iterator[Executor | None]:
     """So many processes that have started; None for 0."""
@@ -164,8 +172,11 @@ def _workers(count: int) -> Iterator[Executor | None]:
         return
     # not forked: this process has threads by now, and a copy of it would be counted as memory
     with ProcessPoolExecutor(count, mp_context=get_context("spawn")) as pool:
-        for ready in [pool.submit(cores) for _ in range(count)]:
-            ready.result()
+        try:
+            for ready in [pool.submit(cores) for _ in range(count)]:
+                ready.result()
+        except (OSError, BrokenExecutor) as error:
+            raise SolverError(f"the {count} processes did not start: {error}") from error
         yield pool
 
 

@@ -78,8 +78,8 @@ def test_a_limit_of_the_operator_goes_before_what_the_machine_says(monkeypatch):
 
 def test_a_container_counts_by_its_own_limit(monkeypatch, tmp_path):
     """A machine of 64 GB with a container of 2 GB has 2 GB."""
-    limit, use = tmp_path / "max", tmp_path / "current"
-    monkeypatch.setattr(memory, "CGROUPS", ((str(limit), str(use)),))
+    limit, use, parts = tmp_path / "max", tmp_path / "current", tmp_path / "stat"
+    monkeypatch.setattr(memory, "CGROUPS", ((str(limit), str(use), str(parts), "inactive_file"),))
     monkeypatch.setattr(memory, "_available", lambda: [5000])
     assert free_memory() == 5000
     use.write_text("300\n")
@@ -89,6 +89,20 @@ def test_a_container_counts_by_its_own_limit(monkeypatch, tmp_path):
     assert free_memory() == 700
     use.write_text("2000\n")
     assert free_memory() == 0
+
+
+def test_files_that_were_read_do_not_fill_a_container(monkeypatch, tmp_path):
+    """Copies of files that the system keeps are counted as used and given up as soon as somebody needs the room."""
+    for name, text in (("max", "1000"), ("current", "990"), ("stat", "anon 100\ninactive_file 600\nactive_file 9\n")):
+        (tmp_path / name).write_text(text)
+    files = tuple(str(tmp_path / name) for name in ("max", "current", "stat"))
+    monkeypatch.setattr(memory, "CGROUPS", ((*files, "inactive_file"),))
+    monkeypatch.setattr(memory, "_available", list)
+    assert free_memory() == 610
+    (tmp_path / "stat").write_text("nothing of the kind")
+    assert free_memory() == 10
+    (tmp_path / "stat").unlink()
+    assert free_memory() == 10
 
 
 def test_recommend_refuses_before_it_reads_a_text(monkeypatch):

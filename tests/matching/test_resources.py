@@ -6,7 +6,7 @@ import pytest
 
 import matching
 from matching import Params, Resources, recommend
-from matching.errors import MissingExtraError
+from matching.errors import InvalidParamsError, MissingExtraError
 from tests.tiny_bert import write_model
 
 TINY = matching.load_fixture("tiny")
@@ -39,3 +39,13 @@ def test_without_text_no_model_is_opened(tmp_path, monkeypatch):
     assert matching.readiness(TINY, replace(weightless, weights={}))["ready"]  # what it needs may be elsewhere
     with pytest.raises(MissingExtraError):
         recommend(TINY, replace(weightless, weights={}))
+
+
+def test_what_no_run_can_use_is_refused_before_it_begins():
+    """And all of it: texts would be scored for an hour first."""
+    with pytest.raises(InvalidParamsError) as caught:
+        Resources(executor="two processes", memory_limit="4 GB")
+    assert [issue.field for issue in caught.value.issues] == ["memory_limit", "executor"]
+    for limit in (-1, True, 1.5):
+        with pytest.raises(InvalidParamsError, match="memory_limit"):
+            Resources(memory_limit=limit)

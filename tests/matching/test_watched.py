@@ -5,15 +5,16 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import matching
-from matching import Params, watched
+from matching import Params, Resources, watched
 from matching.engine import input_hash
-from matching.errors import InvalidVenueError, SolverError
+from matching.errors import InvalidParamsError, InvalidVenueError, SolverError
 from matching.solvers.base import Status
 from matching.watched import recommend_within
 from tests.hanging import AUDIT, CRASH, DIE, HANG, REFUSE, Hanging, is_gone
@@ -118,3 +119,9 @@ def test_the_run_ends_with_the_process_that_asked_for_it(venue, tmp_path):
         asking.send_signal(signal.SIGKILL)
         asking.wait()
     wait_for(lambda: is_gone(int(note.read_text())))
+
+
+def test_an_executor_cannot_go_along(venue):
+    """It stays in this process, so it is refused by name and not by what fails when it is packed."""
+    with ThreadPoolExecutor(1) as pool, pytest.raises(InvalidParamsError, match="executor"):
+        recommend_within(venue, Params(), resources=Resources(executor=pool))

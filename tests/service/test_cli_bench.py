@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,27 @@ def test_processes_find_the_same_plan():
     alone, two = (json.loads(run(*size, "--workers", count, "--json").stdout) for count in (0, 2))
     assert two["workers"] == 2 and two["status"] == "optimal"
     assert all(alone[name] == two[name] for name in ("value", "bound", "gap", "rounds"))
+
+
+def test_more_processes_than_fit_are_refused_before_one_starts():
+    """Each holds the vectors too; ten thousand of them would take the machine along."""
+    done = run(*SMALL, "--workers", 10**6)
+    assert done.exit_code == 4 and "workers" in done.stderr and "memory-limit" in done.stderr
+
+
+def test_processes_that_do_not_start_are_told_as_such(monkeypatch):
+    """Killed at once, as where memory is short."""
+    monkeypatch.setattr("service.commands.bench.cores", lambda: 1)
+    monkeypatch.setattr("service.commands.bench.ProcessPoolExecutor", lambda *_, **__: Refusing())
+    done = run(*SMALL, "--workers", 1)
+    assert done.exit_code == 4 and "did not start" in done.stderr
+
+
+class Refusing(ThreadPoolExecutor):
+    """Takes nothing."""
+
+    def submit(self, fn, /, *args, **kwargs):
+        raise OSError("no more processes")
 
 
 def test_bench_tells_in_words():

@@ -131,3 +131,14 @@ def test_prices_that_do_not_fit_a_rule_are_named():
             given_prices = [*good]
             given_prices[at] = sparse.csr_array(bad) if bad.ndim == 2 else bad
             assert rule_price_faults(rules, given_prices, 4, 1.0, 10.0), (type(rule).__name__, fault)
+
+
+def test_locks_that_exceed_a_bound_by_half_a_unit_are_not_rounded_up():
+    """Plans lack whole reviews besides what the locks force, but that itself may be any number."""
+    bounds = [GroupBound.of("few", [[1.0]], [[1.0, 1.0]], upper=upper) for upper in (0.5, 0.25)]
+    problem = AssignmentProblem.of([[0.5, 0.5]], demand=1, load_max=1, locks=[(0, 0)], rules=bounds)
+    plans = every_plan(problem)
+    assert plans.lacking == 1.25
+    duality = Duality(problem, facts_of(problem, np.argwhere(plans.taken[0])), np.zeros(1, int), np.zeros(2, int))
+    prices = Prices(np.zeros(1), np.zeros(2), 5.0, rules=tuple(no_rule_prices(problem.rules, 2)))
+    assert duality.missing_bound(prices, plans.lacking) == pytest.approx(plans.lacking)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -15,9 +16,12 @@ from distributed import Client, LocalCluster
 
 import matching
 from matching.constraints.problem import AssignmentProblem
+from matching.constraints.role_rows import RoleRows, RoleScores
+from matching.errors import InvalidParamsError
 from matching.generated import generated_problem
-from matching.scores import candidates, fan
-from matching.scores.base import ScoreOperator, VectorScores
+from matching.pairs import PairSet
+from matching.scores import candidates, desk, fan
+from matching.scores.base import DenseScores, ScoreOperator, VectorScores
 from matching.scores.exceeding import Exceeding
 from matching.scores.fan import strips, sweeping, swept
 from matching.solvers.pricing import PricingSolver
@@ -66,6 +70,65 @@ class Failing(Killing):
                 out.write("x")
             raise ZeroDivisionError("no such block")
         return self.scores.block(rows, cols)
+
+
+class Quiet(Executor):
+    """Takes everything and runs nothing."""
+
+    def __init__(self) -> None:
+        self.taken = 0
+
+    def submit(self, fn, /, *args, **kwargs):
+        self.taken += 1
+        return Future()
+
+
+class Refusing(Executor):
+    """Raises at submit."""
+
+    def submit(self, fn, /, *args, **kwargs):
+        raise OSError("no more processes")
+
+
+@dataclass
+class Forgetful(Executor):
+    """A new worker for every parcel, which keeps nothing; a dataclass, so that it has no hash."""
+
+    parcels: int = 0
+
+    def submit(self, fn, /, *args, **kwargs):
+        self.parcels += 1
+        assert self.parcels < 100, "no end"
+        desk._DESK = desk._Desk()
+        done = Future()
+        done.set_result(pickle.loads(pickle.dumps(fn(*args, **kwargs))))
+        return done
+
+
+class Unpacked(Killing):
+    """Scores that say in their own way that they cannot be sent."""
+
+    def __reduce__(self):
+        raise ValueError("pointers cannot be pickled")
+
+
+class Unsent(Exception):
+    """An error that does not pickle: its second argument is lost on the way."""
+
+    def __init__(self, one, other):
+        super().__init__(one)
+
+
+class Odd(Killing):
+    """Scores that raise an error which does not travel."""
+
+    def block(self, rows, cols):
+        raise Unsent("odd", 1)
+
+
+def is_abroad() -> bool:
+    """Whether sweeps of this process would go elsewhere."""
+    return fan._ABROAD.get() is not None
 
 
 def sweep_of(scores: ScoreOperator) -> Exceeding:
@@ -126,9 +189,28 @@ def test_the_scores_are_sent_once(processes, monkeypatch):
     dumps = pickle.dumps
     monkeypatch.setattr(fan.pickle, "dumps", lambda value, **options: packed.append(value) or dumps(value, **options))
     scores = VectorScores(*(np.random.default_rng(0).standard_normal((size, 8)) for size in SHAPE))
-    for _ in range(3):
-        answers(scores, processes)
+    with sweeping(processes):
+        for _ in range(3):
+            answers(scores, processes)
     assert packed == [scores]
+
+
+def test_the_scores_of_several_roles_are_sent_once_as_well(processes, monkeypatch):
+    """Not once for each role, and not again because there are more sets of conflicts than values are kept."""
+    packed = []
+    dumps = pickle.dumps
+    monkeypatch.setattr(fan.pickle, "dumps", lambda value, **options: packed.append(value) or dumps(value, **options))
+    scores = VectorScores(*(np.random.default_rng(0).standard_normal((size, 8)) for size in (1100, 900)))
+    rows = RoleRows(("reviewer", "area_chair", "emergency"), 1100, np.array([0, 500, 700, 900]), (1.0, 0.5, 2.0))
+    of_roles = RoleScores(scores, rows)
+    u, w = np.full(3300, 2.5), np.zeros(900)
+    skip = PairSet(np.array([[0, 1], [1101, 600]]), of_roles.shape)
+    here = [of_roles.exceeding(u, w, 0.0, None, skip) for _ in range(2)]
+    with sweeping(processes):
+        assert same(here, [of_roles.exceeding(u, w, 0.0, None, skip) for _ in range(2)])
+        assert list(swept(sweep_of(of_roles), strips(3300)))
+    assert [value for value in packed if not isinstance(value, PairSet)] == [scores]
+    assert here[0][1].size > 100 and len(packed) == 4
 
 
 def test_a_process_that_dies_costs_only_its_strips(tmp_path):
@@ -167,3 +249,88 @@ def test_scores_that_cannot_be_sent_are_swept_here(processes):
     here = answers(scores, None)
     scores.extra = lambda: None
     assert same(here, answers(scores, processes))
+
+
+@pytest.mark.parametrize("executor", [Quiet, Refusing, Forgetful, "shut", "shut-threads"])
+def test_an_executor_that_is_of_no_use_costs_nothing_but_time(executor, monkeypatch):
+    """It runs nothing, raises, is shut down already or has workers without memory: the answer is the same."""
+    monkeypatch.setattr(fan, "PATIENCE", 0.01)
+    monkeypatch.setattr(desk, "_DESK", desk._DESK)
+    scores = generated_problem(*SHAPE, dim=8, bids=0.01).scores
+    here = answers(scores, None)
+    if isinstance(executor, str):
+        made = ThreadPoolExecutor(1) if executor == "shut-threads" else ProcessPoolExecutor(1)
+        made.shutdown()
+    else:
+        made = executor()
+    with sweeping(made):
+        assert same(here, answers(scores, made))
+        assert same(here, answers(scores, made))
+
+
+def test_an_executor_that_answered_nothing_is_not_waited_for_again(monkeypatch):
+    """A plan takes many sweeps; each would cost all the patience."""
+    monkeypatch.setattr(fan, "PATIENCE", 0.3)
+    waits = []
+    result = Future.result
+    monkeypatch.setattr(Future, "result", lambda self, timeout=None: waits.append(timeout) or result(self, timeout))
+    quiet, scores = Quiet(), generated_problem(*SHAPE, dim=8, bids=0.0).scores
+    for _ in range(3):
+        answers(scores, quiet)
+    assert quiet.taken and sum(waits) < 0.5
+
+
+def test_threads_that_wait_for_each_other_do_not_wait_for_ever():
+    """A plan made by a thread of the very pool that it is to use: nobody else is there to do the strips."""
+    scores = generated_problem(*SHAPE, dim=8, bids=0.0).scores
+    here = answers(scores, None)
+    with ThreadPoolExecutor(1) as pool:
+        assert same(here, pool.submit(answers, scores, pool).result(timeout=30))
+
+
+def test_a_worker_forked_during_a_sweep_plans_by_itself():
+    """It has a copy of the pool, and nobody who works for it."""
+    scores = generated_problem(*SHAPE, dim=8, bids=0.0).scores
+    with ProcessPoolExecutor(1, mp_context=get_context("fork")) as pool:
+        answers(scores, pool)
+        assert pool.submit(is_abroad).result(timeout=30) is False
+
+
+def test_scores_that_changed_since_the_last_plan_are_sent_again(processes):
+    """An operator may use a matrix where it lies; workers that kept the one of before would prove a wrong plan."""
+    scores = generated_problem(*SHAPE, dim=8, bids=0.0).scores
+    matrix = scores.block(slice(0, SHAPE[0]), slice(0, SHAPE[1])).copy()
+    dense = DenseScores(matrix)
+    before = answers(dense, processes)
+    matrix[:] = matrix[::-1].copy()
+    assert same(answers(dense, None), answers(dense, processes))
+    assert not same(before, answers(dense, processes))
+
+
+@pytest.mark.parametrize("kind", [Unpacked, Odd])
+def test_what_does_not_pickle_is_no_reason_to_fail_otherwise(kind, processes):
+    """Scores are swept here, whatever they say; errors are those of the scores."""
+    scores = kind(generated_problem(*SHAPE, dim=8, bids=0.0).scores, -1, Path("nowhere"))
+    if kind is Odd:
+        with pytest.raises(Unsent):
+            answers(scores, processes)
+    else:
+        assert same(answers(scores, None), answers(scores, processes))
+
+
+def test_what_is_no_executor_is_refused_by_name():
+    """Not by an error from deep inside."""
+    with pytest.raises(InvalidParamsError, match="executor") as error:
+        matching.assign([[1.0]], demand=1, load_max=1, executor="two processes")
+    assert error.value.issues[0].field == "executor"
+
+
+def test_two_threads_share_an_executor(processes, monkeypatch):
+    """More large parts come and go at the same time than are kept; nothing is mixed up."""
+    monkeypatch.setattr(fan, "KEPT", 1)
+    some = [generated_problem(*SHAPE, dim=8, bids=0.0, rng=seed).scores for seed in range(3)]
+    here = [answers(scores, None) for scores in some]
+    with ThreadPoolExecutor(4) as threads:
+        for _ in range(2):
+            there = list(threads.map(lambda scores: answers(scores, processes), some))
+            assert all(same(one, other) for one, other in zip(here, there))
