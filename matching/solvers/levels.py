@@ -30,6 +30,7 @@ __all__ = ["LEVELS", "Levels", "keeps_behind", "leximin", "lowered", "with_floor
 LEVELS = 32  # levels settled one by one; a tenth of the submissions is below the last one at most venues
 SHARE = 0.7  # of the time limit up to which levels are begun
 DEEP = 0.65  # of the time limit up to which whole sets are searched for them
+REWINDS = 4 * LEVELS  # after which the levels settled by then are all that is claimed
 CHAIN = 8  # submissions left up to which the sums of the k lowest are maximised one after the other
 
 
@@ -82,6 +83,7 @@ class _Levels:
         self.bench, self.constraints, self.plan, self.sets = bench, constraints, plan, sets
         self.bounds: list[Bound] = []
         self.before: list[tuple[int, FloatArray, NDArray[np.bool_]]] = []  # each level of `climb`: what there was
+        self.rewinds = 0
         self.floors = np.full(bench.problem.shape[0], -np.inf)
         self.among: NDArray[np.bool_] = np.array(bench.wanting)
 
@@ -138,7 +140,7 @@ class _Levels:
 
     def _climb(self) -> Levels:
         bench = self.bench
-        while self.among.any() and len(self.bounds) < LEVELS and not self.over:
+        while self.among.any() and len(self.bounds) < LEVELS and self.rewinds <= REWINDS and not self.over:
             measure = Level(self.among)
             # tiny problems are settled by the prices of shares of people, so these come first there
             self.plan, bound = bench.maximise(measure, self.kept, self.plan, sets=self.sets and not bench.exact)
@@ -175,6 +177,7 @@ class _Levels:
             if not keeps_behind(self.plan, self.bounds[place:], self.among, only_first=True):
                 self.floors, self.among, self.bounds = floors, among, self.bounds[:place]
                 self.before = [entry for entry in self.before if entry[0] < place]
+                self.rewinds += 1
                 return True
         return False
 
@@ -239,7 +242,7 @@ def keeps_behind(plan: Plan, bounds: Sequence[Bound], left: NDArray[np.bool_], *
         assert isinstance(bound.measure, Level)
         after = bounds[at + 1].measure if at + 1 < len(bounds) else None
         gone = bound.measure.among & ~(after.among if isinstance(after, Level) else left)
-        high = float(plan.sums[gone].max(initial=-np.inf))
+        high = float(plan.sums[gone].max(initial=-np.inf)) - plan.cost  # as levels are stated
         if bound.gap(plan) == 0.0 and high > bound.bound + slack_of(bound.bound):
             return False
     return True

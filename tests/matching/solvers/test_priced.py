@@ -63,7 +63,7 @@ def priced(seed):
 def test_the_first_wish_is_the_best_there_is_and_stays_so_within_its_loss(stack):
     """With prices taken off: the total after a maximin gave it away again, and losses ended in a refused proof."""
     wishes = parse_objective(stack)
-    for seed in range(12):
+    for seed in range(8):
         problem = priced(seed)
         found, plans = solve(problem, wishes), every_plan(problem)
         report = audit(problem, found, wishes)
