@@ -601,8 +601,8 @@ def _as_scores(state: State, prices: Prices) -> tuple[FloatArray, FloatArray]:
     u = prices.u / state.scale.factor
     w = prices.w / state.scale.factor
     roof = state.high - state.low + abs(state.high) + 2 * state.penalty + 1.0
-    u[state.beyond > 0] = -state.penalty  # all their pairs are assigned, and reviews are missing all the same
     u[state.supply == 0] = roof
+    u[state.beyond > 0] = -state.penalty  # all their pairs are assigned, and reviews are missing all the same
     w[state.load_max == 0] = roof
     return u, w
 
