@@ -343,7 +343,7 @@ class Oracle:
         flow, proven, bound = None, False, math.inf
         u, w = np.empty(0), np.empty(0)
         value: float | None = None
-        whole, far = state.scale, None
+        whole, far, anew = state.scale, None, False
         state.scale = whole if self.lacking else whole.eased()
         while not (clock.over or proven or rounds >= most_rounds):
             rounds += 1
@@ -351,13 +351,14 @@ class Oracle:
             with clock.stage("flow"):
                 if self.drop and flow is not None and rounds <= LAST_DROP:
                     _drop(state, flow, u, w)
-                flow = self.flowing(None if far is None or self.prices is None else (self.prices, far))
+                flow = self.flowing(None if far is None or anew or self.prices is None else (self.prices, far))
                 if (rounds >= EASED_ROUNDS or self.everything) and state.scale is not whole and _missing(state, flow):
-                    state.scale = whole
+                    state.scale, anew = whole, True
                     flow = self.flowing(None)
             tell("prices", rounds, value)
             with clock.stage("prices"):
-                self.prices = _prices(state, flow, self.prices)
+                # from those of the small penalty they would end between the whole ones, which tell what is missing
+                self.prices, anew = _prices(state, flow, None if anew else self.prices), False
             value = _value(state, flow)
             with clock.stage("prices"):
                 u, w = _refined(state, flow, self.prices)
@@ -368,7 +369,7 @@ class Oracle:
                 proven = added == 0
                 far = None if proven else state.scale.steps(PRICES_MOVE * _most_above(state, added, u, w))
                 if proven and state.scale is not whole and _missing(state, flow):
-                    proven, state.scale = False, whole
+                    proven, state.scale, anew = False, whole, True
                 if proven:
                     bound = _bound(state, flow, u, w, over)
         if flow is None or self.prices is None:

@@ -347,3 +347,15 @@ def test_dropping_happens_and_the_optimum_over_vectors_stays():
     assert dropped.value == pytest.approx(kept.value, abs=1e-6)
     assert dropped.meta["active_pairs"] < kept.meta["active_pairs"]
     assert audit(problem, dropped).clean
+
+
+def test_what_is_missing_is_proven_also_where_a_first_flow_found_out_late(monkeypatch):
+    """Load minima that cannot be met, seen only after the search began with a small price for missing reviews."""
+    monkeypatch.setattr(oracle, "DROP_FROM", 1)
+    problem = AssignmentProblem.of(
+        np.array([[0.0, -1.0, 0.0], [0.0, 0.0, 0.0]]), demand=[1, 0], load_max=[0, 1, 2], load_min=[0, 0, 2]
+    )
+    found = PricingSolver(1, dense_pairs=1).solve(problem)
+    report = audit(problem, found)
+    assert report.clean, report.faults
+    assert found.status == "infeasible" and found.below_min.tolist() == [0, 0, 1]
