@@ -149,7 +149,15 @@ def needed(params: BenchParams, wishes: Sequence[Wish] = ()) -> Need:
     """What the run will hold at most, the libraries and the yardstick included."""
     pairs = params.submissions * params.reviewers
     barred, listed = round(params.conflicts * pairs), round(params.bids * pairs)
-    drawn = Need((("libraries", LIBRARIES), ("drawing pairs", DRAWN * max(barred, listed))))
+    # scores and barred pairs once more as they are sent, where there is anybody to send them to
+    sent = VECTOR * params.dim * (params.submissions + params.reviewers) + LISTED * listed + BARRED * barred
+    drawn = Need(
+        (
+            ("libraries", LIBRARIES),
+            ("drawing pairs", DRAWN * max(barred, listed)),
+            ("sending", sent if params.workers else 0),
+        )
+    )
     names = [wish.name for wish in wishes] or ["total"]
     return drawn.and_(
         need_of_solve((params.submissions, params.reviewers), names, dim=params.dim, barred=barred, listed=listed)
