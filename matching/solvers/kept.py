@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from matching.constraints.problem import AssignmentProblem
 from matching.solvers.flow import Segments, transport
 from matching.solvers.prices import Prices
-from matching.solvers.ties import HASH_LEVELS, each_unit, hash_of
+from matching.solvers.ties import HASH_LEVELS, Face, each_unit, hash_of
 from matching.types import IntArray
 
 __all__ = ["keep_most"]
@@ -42,42 +42,23 @@ def keep_most(
     rows, cols, gain, taken, prices, filled, load_min, load_max, rng
         As for `matching.solvers.ties.even_out`.
     """
-    reduced = gain - prices.u[rows] - prices.w[cols]
-    free, fixed = reduced == 0, reduced > 0
-    if not free[~taken].any():
+    face = Face.of(problem, rows, cols, gain, taken, prices, filled, load_min, load_max)
+    if face is None:
         return None
-    n_reviewers = problem.shape[1]
-    fixed_load = np.bincount(cols[fixed], minlength=n_reviewers)
-    present = np.bincount(cols[taken], minlength=n_reviewers)
-    supply = filled - np.bincount(rows[fixed], minlength=problem.shape[0])
-    # complementary slackness, as in `even_out`
-    least = np.where(prices.w > 0, present, np.minimum(load_min, present))
-    most = np.where(prices.w < 0, present, load_max)
-    least = np.maximum(least - fixed_load, 0)
-    most = np.minimum(most - fixed_load, np.bincount(cols[free], minlength=n_reviewers))
-    held = np.bincount(problem.locked[:, 1], minlength=n_reviewers)
-    pairs = np.flatnonzero(free)
-    total = int(supply.sum())
-    most_load = int((held + fixed_load + most).max(initial=0)) + 1
-    limit = (1 << 61) // (2 * sum(problem.shape) + 2)
+    pairs, total, most_load = face.pairs, face.total, face.most_load
     for levels in LEVELS:
         step = total * levels + 1
         moved = 2 * most_load * step * (total + 1)  # one more pair moved outweighs all evenness
         must = 4 * moved * (total + 1)
-        if must <= limit:
+        if must <= face.limit:
             break
     else:
         return None
-    reviewer, nth = each_unit(most)
-    cost = (2 * (nth + (held + fixed_load)[reviewer]) + 1) * step - np.where(nth < least[reviewer], must, 0)
+    reviewer, nth = each_unit(face.most)
+    cost = (2 * (nth + face.load[reviewer]) + 1) * step - np.where(nth < face.least[reviewer], must, 0)
     flow = transport(
         problem.shape, rows[pairs], cols[pairs],
         np.where(old[pairs], 0, moved) + hash_of(rows[pairs], cols[pairs], rng) % levels,
-        supply, Segments(reviewer, np.ones(reviewer.size, dtype=np.int64), cost), 2 * must,
+        face.supply, Segments(reviewer, np.ones(reviewer.size, dtype=np.int64), cost), 2 * must,
     )  # fmt: skip
-    load = np.bincount(cols[pairs][flow.taken], minlength=n_reviewers)
-    if flow.unfilled.any() or (load < least).any():
-        return None
-    chosen = fixed.copy()
-    chosen[pairs] = flow.taken
-    return chosen
+    return face.plan(flow, cols)

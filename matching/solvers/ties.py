@@ -8,15 +8,17 @@ gives the equal plan.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
 from matching.constraints.problem import AssignmentProblem
-from matching.solvers.flow import Detours, Segments, transport
+from matching.solvers.flow import Detours, Flow, Segments, transport
 from matching.solvers.prices import Prices
 from matching.types import FloatArray, IntArray
 
-__all__ = ["HASH_LEVELS", "UNWANTED", "detours_of", "each_unit", "even_out", "hash_of", "unwanted_among"]
+__all__ = ["HASH_LEVELS", "UNWANTED", "Face", "detours_of", "each_unit", "even_out", "hash_of", "unwanted_among"]
 
 HASH_LEVELS = 1 << 10  # distinct tie-breaking costs of a pair; small, since the evenness cost must outweigh their sum
 
@@ -40,6 +42,88 @@ def unwanted_among(problem: AssignmentProblem, rows: IntArray, cols: IntArray, s
     if levels.size > LEVELS:
         return np.zeros(rows.size, dtype=bool)
     return np.asarray(score <= 0.5 * (levels[0] + levels[-1]))
+
+
+@dataclass(frozen=True, eq=False)
+class Face:
+    """What all plans with the same integer total have in common, and what they choose freely.
+
+    Attributes
+    ----------
+    fixed : ndarray of shape (n_pairs,), bool
+        Active pairs that every such plan has.
+    pairs : ndarray of shape (n_free,), int64
+        Positions of the active pairs that may be taken or left.
+    supply : ndarray of shape (n_submissions,), int64
+        Reviews that are taken from the free pairs.
+    least, most : ndarray of shape (n_reviewers,), int64
+        Fewest and most free pairs of each reviewer.
+    load : ndarray of shape (n_reviewers,), int64
+        Reviews each has in any case, locked ones among them.
+    limit : int
+        Costs up to it are exact in the flow solver, with room for their sums.
+    """
+
+    fixed: NDArray[np.bool_]
+    pairs: IntArray
+    supply: IntArray
+    least: IntArray
+    most: IntArray
+    load: IntArray
+    limit: int
+
+    @classmethod
+    def of(
+        cls,
+        problem: AssignmentProblem,
+        rows: IntArray,
+        cols: IntArray,
+        gain: IntArray,
+        taken: NDArray[np.bool_],
+        prices: Prices,
+        filled: IntArray,
+        load_min: IntArray,
+        load_max: IntArray,
+    ) -> Face | None:
+        """From the arguments of `even_out`; None where the present plan is the only one."""
+        reduced = gain - prices.u[rows] - prices.w[cols]
+        free, fixed = reduced == 0, reduced > 0
+        if not free[~taken].any():
+            return None
+        n_submissions, n_reviewers = problem.shape
+        fixed_load = np.bincount(cols[fixed], minlength=n_reviewers)
+        present = np.bincount(cols[taken], minlength=n_reviewers)
+        # Complementary slackness: a priced reviewer keeps the load the price speaks of, any other is free in between.
+        least = np.where(prices.w > 0, present, np.minimum(load_min, present))
+        most = np.where(prices.w < 0, present, load_max)
+        return cls(
+            fixed,
+            np.flatnonzero(free),
+            filled - np.bincount(rows[fixed], minlength=n_submissions),
+            np.maximum(least - fixed_load, 0),
+            np.minimum(most - fixed_load, np.bincount(cols[free], minlength=n_reviewers)),
+            np.bincount(problem.locked[:, 1], minlength=n_reviewers) + fixed_load,
+            (1 << 61) // (2 * sum(problem.shape) + 2),
+        )
+
+    @property
+    def total(self) -> int:
+        """Reviews that are taken from the free pairs."""
+        return int(self.supply.sum())
+
+    @property
+    def most_load(self) -> int:
+        """Above every load there can be."""
+        return int((self.load + self.most).max(initial=0)) + 1
+
+    def plan(self, flow: Flow, cols: IntArray) -> NDArray[np.bool_] | None:
+        """A flow on the free pairs as a plan, bool of shape (n_pairs,); None where it leaves the face."""
+        load = np.bincount(cols[self.pairs][flow.taken], minlength=self.least.size)
+        if flow.unfilled.any() or (load < self.least).any():
+            return None
+        chosen = self.fixed.copy()
+        chosen[self.pairs] = flow.taken
+        return chosen
 
 
 def even_out(
@@ -70,61 +154,40 @@ def even_out(
     unwanted : ndarray of shape (n_pairs,), bool, or None
         Pairs whose number by person is evened out before the loads are.
     """
-    reduced = gain - prices.u[rows] - prices.w[cols]
-    free = reduced == 0
-    fixed = reduced > 0
-    if not free[~taken].any():
+    face = Face.of(problem, rows, cols, gain, taken, prices, filled, load_min, load_max)
+    if face is None:
         return None
-    n_reviewers = problem.shape[1]
-    fixed_load = np.bincount(cols[fixed], minlength=n_reviewers)
-    present = np.bincount(cols[taken], minlength=n_reviewers)
-    supply = filled - np.bincount(rows[fixed], minlength=problem.shape[0])
-    # Complementary slackness: a priced reviewer keeps the load the price speaks of, any other is free in between.
-    lowest = np.minimum(load_min, present)
-    least = np.where(prices.w > 0, present, lowest)
-    most = np.where(prices.w < 0, present, load_max)
-    least = np.maximum(least - fixed_load, 0)
-    most = np.minimum(most - fixed_load, np.bincount(cols[free], minlength=n_reviewers))
-    held = np.bincount(problem.locked[:, 1], minlength=n_reviewers)
-    pairs = np.flatnonzero(free)
-    total = int(supply.sum())
+    pairs, total, most_load, limit = face.pairs, face.total, face.most_load, face.limit
     step = total * HASH_LEVELS + 1
-    limit = (1 << 61) // (2 * sum(problem.shape) + 2)
-    most_load = int((held + fixed_load + most).max(initial=0)) + 1
     if 8 * step * most_load * (total + 1) > limit:
         return None
     # One arc for each review a person may carry, each dearer than the one before: sum of squared loads.
-    reviewer, nth = each_unit(most)
-    cost = (2 * (nth + (held + fixed_load)[reviewer]) + 1) * step
+    reviewer, nth = each_unit(face.most)
+    cost = (2 * (nth + face.load[reviewer]) + 1) * step
     detours, dearest = None, 2 * step * most_load
     if unwanted is not None and unwanted[pairs].any():
         above = 2 * most_load * total + 1
         if 4 * step * above * most_load * (total + 1) > limit:
             above = UNWANTED
         locked = problem.locked[problem.unwanted.contains(problem.locked[:, 0], problem.locked[:, 1])]
-        before = np.bincount(np.concatenate([locked[:, 1], cols[fixed & unwanted]]), minlength=n_reviewers)
+        before = np.bincount(np.concatenate([locked[:, 1], cols[face.fixed & unwanted]]), minlength=problem.shape[1])
         detours = detours_of(cols[pairs], unwanted[pairs], before, above * step)
         dearest += int(detours.arcs.cost.max(initial=0))
     must = 2 * dearest * (total + 1)
     if must > limit:
         return None
-    cost = cost - np.where(nth < least[reviewer], must, 0)
+    cost = cost - np.where(nth < face.least[reviewer], must, 0)
     flow = transport(
         problem.shape,
         rows[pairs],
         cols[pairs],
         hash_of(rows[pairs], cols[pairs], rng),
-        supply,
+        face.supply,
         Segments(reviewer, np.ones(reviewer.size, dtype=np.int64), cost),
         2 * must,
         detours=detours,
     )
-    load = np.bincount(cols[pairs][flow.taken], minlength=n_reviewers)
-    if flow.unfilled.any() or (load < least).any():
-        return None
-    chosen = fixed.copy()
-    chosen[pairs] = flow.taken
-    return chosen
+    return face.plan(flow, cols)
 
 
 def each_unit(count: IntArray) -> tuple[IntArray, IntArray]:
