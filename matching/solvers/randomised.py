@@ -25,7 +25,7 @@ from matching.solvers.caps import TINY, cap_sums, rounded_down
 from matching.solvers.oracle import DENSE_PAIRS, Clock, Extreme, Oracle, slack_of
 from matching.solvers.pricing import evenest, plan_from, without_plan
 from matching.solvers.ruled_lottery import ruled_lottery
-from matching.solvers.sampling import entropy, round_units, unit_bits
+from matching.solvers.sampling import facts_of_draw, round_units, unit_bits
 from matching.types import FloatArray, IntArray
 
 __all__ = ["Lottery", "RandomisedSolver", "capped", "lottery_solution"]
@@ -232,13 +232,7 @@ def lottery_solution(
             "solver": "flow+pricing",
             "active_pairs": int(lottery.oracle.state.rows.size),
             "bits": lottery.bits,
-            "total": total,
-            "expected": expected,
-            "realised": realised,
-            "share_of_total": expected / total if total > 0 else None,
-            "realised_share": realised / total if total > 0 else None,
-            "max_probability": float(shares.data.max(initial=0.0)),
-            "entropy": entropy(shares),
+            **facts_of_draw(total, expected, realised, shares),
         },
         proofs=(proof,),
         probabilities=shares,

@@ -33,7 +33,7 @@ from matching.solvers.milp.shares import Mixed, Mixing
 from matching.solvers.milp.squares import SquaredLinear
 from matching.solvers.oracle import Clock, slack_of
 from matching.solvers.pricing import without_plan
-from matching.solvers.sampling import entropy, one_of
+from matching.solvers.sampling import facts_of_draw, one_of
 from matching.types import FloatArray, PairArray
 
 __all__ = ["ruled_lottery"]
@@ -314,13 +314,7 @@ class _Lottery:
                 "lottery_bound": found.bound,
                 "exact": gap == 0.0 or (found.settled and self.everything),
                 "proven_by": answer.meta["proven_by"],
-                "total": total,
-                "expected": expected,
-                "realised": realised,
-                "share_of_total": expected / total if total > 0 else None,
-                "realised_share": realised / total if total > 0 else None,
-                "max_probability": float(shares.data.max(initial=0.0)),
-                "entropy": entropy(shares),
+                **facts_of_draw(total, expected, realised, shares),
             },
             proofs=(proof,),
             probabilities=shares,

@@ -28,7 +28,8 @@ from matching.solvers.flow import Segments, transport
 from matching.types import FloatArray, IntArray, PairArray
 
 __all__ = [
-    "BITS", "draw", "draw_plan", "entropy", "nearest_units", "one_of", "round_units", "to_units", "unit_bits",
+    "BITS", "draw", "draw_plan", "entropy", "facts_of_draw", "nearest_units", "one_of", "round_units", "to_units",
+    "unit_bits",
 ]  # fmt: skip
 
 BITS = 40  # a unit is 2**-40 of a review: no probability is further than 1e-12 from the one asked for
@@ -96,6 +97,29 @@ def entropy(probabilities: sparse.sparray) -> float:
     """``-sum p ln p`` over the pairs, in nats: how little the probabilities give away; 0 for a plan without chance."""
     p = probabilities.data[probabilities.data > 0]
     return float(-(p * np.log(p)).sum()) + 0.0
+
+
+def facts_of_draw(
+    total: float, expected: float, realised: float, probabilities: sparse.sparray
+) -> dict[str, float | None]:
+    """What `Solution.meta` says of a lottery and the plan drawn from it; see `matching.solvers.randomised`.
+
+    Parameters
+    ----------
+    total : float
+        Of the best plan without chance; shares of it are None where it is not above 0.
+    expected, realised : float
+        Total of the lottery and of the plan drawn.
+    """
+    return {
+        "total": total,
+        "expected": expected,
+        "realised": realised,
+        "share_of_total": expected / total if total > 0 else None,
+        "realised_share": realised / total if total > 0 else None,
+        "max_probability": float(probabilities.data.max(initial=0.0)),
+        "entropy": entropy(probabilities),
+    }
 
 
 def unit_bits(reviews: int) -> int:
