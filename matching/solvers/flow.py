@@ -11,7 +11,7 @@ caller reports is recomputed from the original floats.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from matching.types import FloatArray, IntArray
 __all__ = ["Detours", "Flow", "Scale", "Segments", "transport"]
 
 COST_LIMIT = 1 << 60  # the solver multiplies costs by the number of nodes inside a signed 64-bit integer
+PRICE_BITS = 58  # of a price at most: sums and differences of a few of them fit 64 bits
 FINEST_BITS = 40  # no finer than 2**-40 of the range: below that the sums of a plan are float64 noise
 COARSEST_STEP = 1e-6  # promised resolution, as a share of the range of scores
 
@@ -41,11 +42,14 @@ class Scale:
         fullest plan win whatever the scores; four times that lets a reader tell the levels apart.
     path : int
         How many ranges of scores the penalty holds.
+    bits : int
+        Binary digits that `finer` has added to the factor.
     """
 
     factor: float
     penalty: int
     path: int = 1
+    bits: int = 0
 
     @classmethod
     def fit(cls, low: float, high: float, shape: tuple[int, int], total: int) -> Scale:
@@ -82,7 +86,21 @@ class Scale:
         It is paid wherever filling a review would cost more than that. A flow that pays it nowhere is the best at any
         higher price too, and the smaller numbers take the solver half the time.
         """
-        return Scale(self.factor, min(self.penalty, 4 * (self.penalty // self.path + 1)))
+        return replace(self, penalty=min(self.penalty, 4 * (self.penalty // self.path + 1)), path=4)
+
+    @property
+    def spare(self) -> int:
+        """Binary digits the factor may have more, so that prices still are integers of 64 bits."""
+        span = max(1, self.penalty // self.path)
+        return max(0, min(FINEST_BITS - span.bit_length(), PRICE_BITS - self.penalty.bit_length()))
+
+    def finer(self, bits: int) -> Scale:
+        """The same with so many more digits, negative ones to undo that.
+
+        Whole costs of it may be too large for the solver; differences from good prices are small (`best_flow`).
+        """
+        penalty = self.penalty << bits if bits >= 0 else self.penalty >> -bits
+        return replace(self, factor=math.ldexp(self.factor, bits), penalty=penalty, bits=self.bits + bits)
 
     def steps(self, size: float) -> int:
         """A difference of scores as an integer, rounded up, at least 1."""

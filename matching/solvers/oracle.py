@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from scipy import sparse
 from matching.constraints.bounds import GroupBound
 from matching.constraints.linearised import Linearised
 from matching.constraints.problem import AssignmentProblem
-from matching.errors import SolverError
+from matching.errors import SolverError, SolverRangeError
 from matching.pairs import PairSet
 from matching.scores.base import DenseScores, blocks
 from matching.scores.candidates import Opening, Sample, large, sampled, top_by_threshold
@@ -41,6 +41,7 @@ DENSE_PAIRS = 400_000  # up to here every pair is active from the start; the flo
 DROP_FROM = 12  # old pairs kept a line when the next flow is laid out; those far below their prices only cost time
 LAST_DROP = 2  # round after which nothing is dropped any more, so that no pair comes and goes for ever
 PRICES_MOVE = 4.0  # times the largest excess of a new pair: further no price is expected to move
+COARSE_STEPS = 4096  # steps of coarse integers that prices may move when these get finer
 EASED_ROUNDS = 2  # after so many, reviews that are still missing are no matter of a few better candidates
 SAMPLE_ROUNDS = 2  # on a sample, whose prices are guesses for all others anyway
 PRICED_CANDIDATES = 0.5  # times `candidates`: as many as are needed when they are chosen by prices
@@ -147,6 +148,19 @@ class Extreme:
         """The pairs, int64 of shape (n, 2), in row order."""
         out = np.column_stack([self.rows, self.cols])
         return out[np.lexsort((self.cols, self.rows))]
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """What rounds ended with: `flow` on the active pairs, in `scale`; float prices; value and bound."""
+
+    flow: Flow
+    prices: tuple[FloatArray, FloatArray]
+    value: float
+    bound: float
+    proven: bool
+    rounds: int
+    scale: Scale
 
 
 @dataclass
@@ -336,16 +350,69 @@ class Oracle:
         SolverRangeError, SolverError
             The solver cannot represent the numbers or gave no answer.
         """
-        state, clock = self.state, self.clock
+        state = self.state
         tell = tell or (lambda phase, rounds, value: None)
         self._use(Linearised(self.problem.scores, weights, terms, groups))
-        most_rounds, rounds = rounds or sys.maxsize, 0
-        flow, proven, bound = None, False, math.inf
+        self._rescale(-state.scale.bits)
+        whole = state.scale
+        try:
+            found = self._rounds(tell, rounds or sys.maxsize, None)
+            if found is not None and found.proven and self._too_coarse(found):
+                found = self._finer(found, whole.spare, tell)
+            if found is None:
+                return None
+            self.flow, self.raw_prices = found.flow, found.prices
+            self.lacking = _missing(state, found.flow)
+            if not self.lacking:
+                state.scale = whole.finer(found.scale.bits)  # the prices hold for it as well
+            return self.extreme(found.flow, found.bound, *found.prices, found.proven, found.rounds)
+        finally:
+            state.scale = whole.finer(state.scale.bits)
+
+    def _too_coarse(self, found: _Found) -> bool:
+        """Whether the best of these integers leaves a gap: in very large problems their steps are above 1e-7."""
+        state = self.state
+        return state.scores.plain and state.units == 1 and found.bound - found.value > slack_of(found.value)
+
+    def _finer(self, found: _Found, bits: int, tell: Callable[[str, int, float | None], None]) -> _Found:
+        """The best to finer steps, begun from these prices, which are a few of the old steps off.
+
+        Where that does not come to an end, `found` as what it is: near the best, but not proven to be.
+        """
+        state = self.state
+        self.lacking = _missing(state, found.flow)
+        before, active = self.prices, (state.rows, state.cols, state.plain, state.most, state.score)
+        self._rescale(bits)
+        try:
+            finer = self._rounds(tell, sys.maxsize, COARSE_STEPS << bits)
+        except SolverRangeError:  # prices moved further: whole costs are too large for these steps
+            finer = None
+        if finer is not None and finer.proven:
+            return replace(finer, rounds=found.rounds + finer.rounds)
+        self._rescale(-bits)
+        state.rows, state.cols, state.plain, state.most, state.score = active
+        state.scale, self.prices = found.scale, before
+        return replace(found, proven=False)
+
+    def _rescale(self, bits: int) -> None:
+        """So many binary digits more in costs and prices."""
+        if bits:
+            self.state.scale = self.state.scale.finer(bits)
+            self.prices = None if self.prices is None else self.prices.shifted(bits)
+
+    def _rounds(self, tell: Callable[[str, int, float | None], None], most: int, far: int | None) -> _Found | None:
+        """Flows, prices and sweeps until no pair improves the flow, or `most` rounds; None where there was no time.
+
+        `far` is how much prices may move from those of before; None where they are none to begin from. The scale is
+        left as the last flow was solved in.
+        """
+        state, clock = self.state, self.clock
+        rounds, flow, proven, anew, bound = 0, None, False, False, math.inf
         u, w = np.empty(0), np.empty(0)
         value: float | None = None
-        whole, far, anew = state.scale, None, False
+        whole = state.scale
         state.scale = whole if self.lacking else whole.eased()
-        while not (clock.over or proven or rounds >= most_rounds):
+        while not (clock.over or proven or rounds >= most):
             rounds += 1
             tell("flow", rounds, value)
             with clock.stage("flow"):
@@ -372,21 +439,13 @@ class Oracle:
                     proven, state.scale, anew = False, whole, True
                 if proven:
                     bound = _bound(state, flow, u, w, over)
-        if flow is None or self.prices is None:
-            state.scale = whole
+        if flow is None or value is None:
             return None
         if not proven:
             state.cut(flow.amount.size)
             with clock.stage("sweeps"), sweeping(self.executor):
                 bound = _bound(state, flow, u, w, _over(state, u, w))
-        self.flow, self.raw_prices = flow, (u, w)
-        self.lacking = _missing(state, flow)
-        if not self.lacking:
-            state.scale = whole  # the prices hold for it as well
-        try:
-            return self.extreme(flow, bound, u, w, proven, rounds)
-        finally:
-            state.scale = whole
+        return _Found(flow, (u, w), value, bound, proven, rounds, state.scale)
 
     def flowing(self, last: tuple[Prices, int] | None) -> Flow:
         """The best flow on the active pairs; `last` are prices near those to come and how far they may move."""
@@ -410,6 +469,7 @@ class Oracle:
             Plain scores summed by submission, locked pairs included.
         """
         self._use(Linearised(self.problem.scores, weights))
+        self._rescale(-self.state.scale.bits)
         with self.clock.stage("flow"):
             flow = _quick_flow(self.state)
         state, locked = self.state, self.problem.locked[:, 0]

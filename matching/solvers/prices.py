@@ -29,6 +29,13 @@ class Prices:
     u: NDArray[Number]
     w: NDArray[Number]
 
+    def shifted(self, bits: int) -> Prices:
+        """Integer prices in a scale with so many binary digits more; rounded where they are fewer."""
+        if bits >= 0:
+            return Prices(self.u << bits, self.w << bits)
+        half = 1 << (-bits - 1)
+        return Prices((self.u + half) >> -bits, (self.w + half) >> -bits)
+
 
 class Residual:
     """The residual network of a flow, ready for repeated relaxation.
