@@ -225,7 +225,7 @@ def tradeoff(
     second : str, mapping or Wish
         One of those, or "evenness".
     points : int
-        At least 2: the two ends, and losses of `first` between them evenly spaced.
+        2 to 1000: the two ends, and losses of `first` between them evenly spaced.
     losses : sequence of float, optional
         Instead of `points`: shares of the best value of `first` that may be given away, each in [0, 1).
     scores, demand, load_max, load_min, conflicts, locks, rules, submission_attributes, reviewer_attributes

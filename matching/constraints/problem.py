@@ -23,7 +23,10 @@ def _counts(value: ArrayLike, length: int, name: str) -> IntArray:
     """A whole number or one for each record, as int64 of shape (length,), not negative."""
     if isinstance(value, np.ma.MaskedArray):
         raise InvalidProblemError(f"{name} is a masked array; fill it", [Issue("must not be masked", "masked", name)])
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError:  # lists of several lengths
+        array = np.asarray(None)
     if isinstance(value, list | tuple) and any(isinstance(entry, bool | np.bool_) for entry in value):
         array = np.asarray(value, dtype=bool)  # true is not 1: refused below by its type
     if array.dtype.kind == "f" and np.isfinite(array).all() and (array == np.floor(array)).all():

@@ -81,7 +81,7 @@ class ImportedScores:
         _freeze(self, "submissions", "reviewers")
         try:
             values = np.array(self.values, dtype=np.float64)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             reason = f"values must be numbers: {error}"
             issue = Issue(reason, "wrong-type", "values", source=f"scores:{self.name}")
             raise InvalidVenueError(issues=[issue]) from error

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 
 import numpy as np
 
@@ -26,6 +27,7 @@ FIRST_WISHES = ("total", "welfare", "maximin", "threshold")
 """What the first wish may be: a function of the submissions' sums with one number to hold on to."""
 
 SECOND_WISHES = (*FIRST_WISHES, "evenness")
+MOST_POINTS = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +74,7 @@ def tradeoff(
     second : Wish
         One of SECOND_WISHES. The losses of both are not looked at.
     points : int
-        At least 2: the two ends, and the losses of the first wish between them evenly spaced.
+        2 to MOST_POINTS: the two ends, and the losses of the first wish between them evenly spaced.
     losses : sequence of float or None
         Instead of `points`: shares of the first wish's best value it may give away, each in [0, 1).
     candidates, rng, time_limit, progress
@@ -184,9 +186,11 @@ def _check(first: Wish, second: Wish, points: int, losses: Sequence[float] | Non
             issues.append(Issue(reason, "out-of-range", name, value=wish.name, source="params"))
     if first.name == second.name:
         issues.append(Issue("the two wishes are the same", "duplicate", "second", value=second.name, source="params"))
-    if losses is None and points < 2:
-        issues.append(Issue("must be at least 2", "out-of-range", "points", value=points, source="params"))
-    if losses is not None and not all(0.0 <= loss < 1.0 for loss in losses):
-        issues.append(Issue("must each be at least 0 and below 1", "out-of-range", "losses", source="params"))
+    if losses is None and not (type(points) is int and 2 <= points <= MOST_POINTS):
+        reason = f"must be a whole number from 2 to {MOST_POINTS}"
+        issues.append(Issue(reason, "out-of-range", "points", value=points, source="params"))
+    if losses is not None and not all(isinstance(loss, Real) and 0 <= loss < 1 for loss in losses):
+        reason = "must each be a number of at least 0 and below 1"
+        issues.append(Issue(reason, "out-of-range", "losses", source="params"))
     if issues:
         raise InvalidParamsError(issues=issues)

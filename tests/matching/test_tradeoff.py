@@ -78,3 +78,28 @@ def test_losses_of_the_two_objectives_themselves_are_not_looked_at():
     )
     assert [point.loss for point in plain] == [point.loss for point in lossy]
     assert [point.second.value for point in plain] == [point.second.value for point in lossy]
+
+
+@pytest.mark.parametrize("points", [1, 0, -3, 1001, 10**400, True, 2.0, "2", None, [3], float("nan")])
+def test_points_that_are_no_count_are_named(points):
+    """Whatever was handed in, the answer is one of our own errors."""
+    with pytest.raises(matching.errors.InvalidParamsError) as caught:
+        matching.tradeoff(SCORES, points=points, **VENUE)
+    assert [issue.field for issue in caught.value.issues] == ["points"]
+
+
+@pytest.mark.parametrize("loss", [1, -0.1, 10**400, "0", None, [0.1], float("nan"), 1j])
+def test_losses_that_are_no_shares_are_named(loss):
+    """Likewise."""
+    with pytest.raises(matching.errors.InvalidParamsError) as caught:
+        matching.tradeoff(SCORES, losses=[0.1, loss], **VENUE)
+    assert [issue.field for issue in caught.value.issues] == ["losses"]
+
+
+@pytest.mark.parametrize("name", ["demand", "load_max", "load_min"])
+def test_ragged_counts_are_named(name):
+    """numpy's own words about sequences help nobody."""
+    given = {"demand": 1, "load_max": 2, name: [[1, 2], 1]}
+    with pytest.raises(matching.errors.InvalidProblemError) as caught:
+        matching.assign(SCORES, **given)
+    assert [(issue.code, issue.field) for issue in caught.value.issues] == [("not-integer", name)]

@@ -434,6 +434,13 @@ class TestTables:
         assert (issue.code, issue.source, issue.row) == ("not-finite", "scores:t", 1)
         assert "'p2'" in issue.reason and "'r3'" in issue.reason
 
+    @pytest.mark.parametrize("value", ["x", 10**400, -(10**400), 1j])
+    def test_a_score_that_is_no_number_of_ours_is_refused(self, value: object) -> None:
+        """Whole numbers of Python have no largest one; float64 has."""
+        with pytest.raises(InvalidVenueError) as caught:
+            ImportedScores("t", ("p1", "p2"), ("r1", "r3"), (0.1, value))
+        assert [(issue.code, issue.source) for issue in caught.value.issues] == [("wrong-type", "scores:t")]
+
     def test_a_table_full_of_faults_is_reported_within_reason(self) -> None:
         """A hundred examples and a count say as much as a million issues."""
         table = ImportedScores("t", ("p1",) * 500, ("r1",) * 500, np.full(500, np.nan))
