@@ -7,14 +7,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from matching.engine import assign as assign
-    from matching.engine import explanation as explanation
-    from matching.engine import readiness as readiness
     from matching.engine import recommend as recommend
-    from matching.engine import tradeoff as tradeoff
     from matching.errors import MatchingError as MatchingError
     from matching.explain.explanation import Explanation as Explanation
     from matching.formats.fixtures import load_fixture as load_fixture
+    from matching.matrices import assign as assign
+    from matching.matrices import tradeoff as tradeoff
     from matching.params import Params as Params
     from matching.plan.plan import AssignmentPlan as AssignmentPlan
     from matching.profiles.reviewer import Publication as Publication
@@ -26,6 +24,8 @@ if TYPE_CHECKING:
     from matching.profiles.venue import ImportedScores as ImportedScores
     from matching.profiles.venue import Lock as Lock
     from matching.profiles.venue import Venue as Venue
+    from matching.questions import explanation as explanation
+    from matching.questions import readiness as readiness
     from matching.resources import Resources as Resources
     from matching.scores.base import VectorScores as VectorScores
     from matching.solvers.base import Solution as Solution
@@ -50,12 +50,12 @@ _HOMES = {
     "Submission": "matching.profiles.submission",
     "VectorScores": "matching.scores.base",
     "Venue": "matching.profiles.venue",
-    "assign": "matching.engine",
-    "explanation": "matching.engine",
+    "assign": "matching.matrices",
+    "explanation": "matching.questions",
     "load_fixture": "matching.formats.fixtures",
-    "readiness": "matching.engine",
+    "readiness": "matching.questions",
     "recommend": "matching.engine",
-    "tradeoff": "matching.engine",
+    "tradeoff": "matching.matrices",
     "recommend_within": "matching.watched",
 }
 

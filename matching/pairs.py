@@ -11,7 +11,12 @@ from scipy import sparse
 from matching.errors import InvalidProblemError, Issue
 from matching.types import IntArray, PairArray
 
-__all__ = ["PairSet", "check_pairs"]
+__all__ = ["PairSet", "check_pairs", "in_row_order"]
+
+
+def in_row_order(pairs: PairArray) -> PairArray:
+    """The pairs sorted by submission, then by reviewer; a copy."""
+    return pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
 
 
 def check_pairs(pairs: ArrayLike | None, shape: tuple[int, int], name: str) -> PairArray:
@@ -74,10 +79,8 @@ class PairSet:
     __slots__ = ("indices", "indptr", "shape")
 
     def __init__(self, pairs: ArrayLike | None, shape: tuple[int, int], name: str = "pairs") -> None:
-        array = check_pairs(pairs, shape, name)
+        rows, cols = in_row_order(check_pairs(pairs, shape, name)).T
         self.shape = shape
-        order = np.lexsort((array[:, 1], array[:, 0]))
-        rows, cols = array[order, 0], array[order, 1]
         if rows.size:
             fresh = np.ones(rows.size, dtype=bool)
             fresh[1:] = (rows[1:] != rows[:-1]) | (cols[1:] != cols[:-1])

@@ -29,7 +29,16 @@ from matching.scores.base import ScoreOperator
 from matching.scores.jackknife import affinity_errors
 from matching.scores.operator import AffinityOperator
 
-__all__ = ["prepare", "problem_of", "wishes_by_id", "wishes_of_shape", "wishes_with_evidence"]
+__all__ = ["checked", "prepare", "problem_of", "wishes_by_id", "wishes_of_shape", "wishes_with_evidence"]
+
+
+def checked(venue: Venue, params: Params | None) -> Params:
+    """`params` or the defaults; other types are refused by name before they fail somewhere deep."""
+    if not isinstance(venue, Venue):
+        raise InvalidVenueError(f"the venue must be a matching.Venue, not {type(venue).__name__}")
+    if params is not None and not isinstance(params, Params):
+        raise InvalidParamsError(f"params must be matching.Params, not {type(params).__name__}")
+    return params or Params()
 
 
 def prepare(venue: Venue, params: Params) -> tuple[ResolvedVenue, Conflicts, tuple[Bound, ...]]:
@@ -128,26 +137,15 @@ def problem_of(
     """
     unwanted = np.column_stack([resolved.bids.rows, resolved.bids.cols])[resolved.bids.values < 0]
     rows = RoleRows.of(resolved)
-    if not rows.plain:
-        return AssignmentProblem.of(
-            RoleScores(affinity, rows),
-            demand=resolved.role_demand.ravel(),
-            load_max=resolved.load_max,
-            load_min=resolved.load_min,
-            conflicts=rows.pair_set(conflicts.pairs),
-            locks=rows.pairs(resolved.locks),
-            rules=bounds,
-            unwanted=rows.pairs(unwanted),
-        )
     return AssignmentProblem.of(
-        affinity,
-        demand=resolved.demand,
+        affinity if rows.plain else RoleScores(affinity, rows),
+        demand=resolved.role_demand.ravel(),
         load_max=resolved.load_max,
         load_min=resolved.load_min,
-        conflicts=conflicts.pairs,
-        locks=resolved.locks,
+        conflicts=rows.pair_set(conflicts.pairs),
+        locks=rows.pairs(resolved.locks),
         rules=bounds,
-        unwanted=unwanted,
+        unwanted=rows.pairs(unwanted),
     )
 
 

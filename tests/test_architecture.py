@@ -16,8 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 MATCHING = (
     "errors", "types", "index", "pairs", "notices", "resources", "memory", "objectives", "rules", "roles", "params",
     "profiles", "vectors", "scores", "constraints", "solvers", "plan", "explain", "formats", "evaluation", "prepared",
-    "foreseen", "engine",
-    "watched", "generated",
+    "foreseen", "solved", "matrices", "planned", "questions", "engine", "watched", "generated",
 )  # fmt: skip
 """The engine from the ground up: a line may import those before it."""
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from matching.constraints.bounds import Bound, GroupBound, PairLimit
-from matching.pairs import PairSet
+from matching.pairs import PairSet, in_row_order
 from matching.profiles.resolve import ResolvedVenue
 from matching.roles import REVIEWER
 from matching.scores.base import ScoreOperator
@@ -82,8 +82,7 @@ class RoleRows:
         """(submission, column) pairs as pairs of the problem, sorted."""
         if len(self.roles) == 1 or not len(pairs):
             return pairs
-        out = np.column_stack([self.rows_of(pairs[:, 0], pairs[:, 1]), pairs[:, 1]])
-        return out[np.lexsort((out[:, 1], out[:, 0]))]
+        return in_row_order(np.column_stack([self.rows_of(pairs[:, 0], pairs[:, 1]), pairs[:, 1]]))
 
     def names(self, submissions: Sequence[str]) -> list[str]:
         """A name for each row: the submission's id for reviewers or a single role, else ``<id>/<role>``."""

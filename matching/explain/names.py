@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from matching.constraints.conflicts import AFFILIATION, Conflicts
 from matching.constraints.role_rows import RoleRows
+from matching.profiles.resolve import ResolvedVenue
 
 __all__ = ["PEOPLE_LISTED", "Names", "listed", "some"]
 
@@ -48,6 +50,22 @@ class Names:
     submission_areas: Sequence[Sequence[str]] = ()
     reviewer_areas: Sequence[Sequence[str]] = ()
     rows: RoleRows | None = None
+
+    @classmethod
+    def of(cls, resolved: ResolvedVenue, conflicts: Conflicts) -> Names:
+        """The names of a venue and the words of its conflicts."""
+        rows = RoleRows.of(resolved)
+        of_role = resolved.submissions * len(rows.roles)  # rows are role by role
+        count = max(1, rows.n_submissions)
+        return cls(
+            rows.names([submission.id for submission in resolved.submissions]),
+            [reviewer.id for reviewer in resolved.reviewers],
+            lambda row, col: [reason.evidence or reason.rule for reason in conflicts.reasons(row % count, col)],
+            lambda row, col: all(reason.rule == AFFILIATION for reason in conflicts.reasons(row % count, col)),
+            [submission.areas for submission in of_role],
+            [reviewer.areas for reviewer in resolved.reviewers],
+            None if len(rows.roles) == 1 else rows,
+        )
 
     def people(self, row: int) -> NDArray[np.bool_]:
         """Whether each column is of the role of a row, bool of shape (n_reviewers,)."""

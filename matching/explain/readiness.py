@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from matching.constraints.problem import AssignmentProblem
 from matching.constraints.role_rows import RoleRows
+from matching.explain.names import some
 from matching.notices import Notice, in_words
 from matching.profiles.identity import fold_address, is_address
 from matching.profiles.resolve import ResolvedVenue
@@ -83,8 +83,8 @@ def profile_notices(resolved: ResolvedVenue, readings: Readings) -> Iterator[Not
     if thin:
         yield Notice(
             "thin-profile",
-            f"{_some(thin, 'reviewer')} with {THIN_PUBLICATIONS} publications or fewer, so their scores are uncertain: "
-            f"{in_words(thin)}.",
+            f"{some(len(thin), 'reviewer')} with {THIN_PUBLICATIONS} publications or fewer, so their scores are "
+            f"uncertain: {in_words(thin)}.",
             reviewers=tuple(thin),
             data={"count": len(thin), "publications": THIN_PUBLICATIONS},
         )
@@ -93,8 +93,8 @@ def profile_notices(resolved: ResolvedVenue, readings: Readings) -> Iterator[Not
     if stale:
         yield Notice(
             "stale-profile",
-            f"{_some(stale, 'reviewer')} published nothing after {newest - STALE_YEARS - 1}, more than {STALE_YEARS} "
-            f"years before the newest publication of this venue ({newest}): "
+            f"{some(len(stale), 'reviewer')} published nothing after {newest - STALE_YEARS - 1}, more than "
+            f"{STALE_YEARS} years before the newest publication of this venue ({newest}): "
             f"{in_words([f'{name} ({years[name]})' for name in stale])}.",
             reviewers=tuple(stale),
             data={"count": len(stale), "newest": newest, "years": {name: years[name] for name in stale}},
@@ -129,7 +129,7 @@ def text_notices(resolved: ResolvedVenue, readings: Readings) -> Iterator[Notice
     if alone:
         yield Notice(
             "no-shared-word",
-            f"{_some(alone, 'submission')} {'share' if len(alone) > 1 else 'shares'} no word with any profile: "
+            f"{some(len(alone), 'submission')} {'share' if len(alone) > 1 else 'shares'} no word with any profile: "
             f"{in_words(alone)}.",
             tuple(alone),
         )
@@ -145,8 +145,8 @@ def address_notices(resolved: ResolvedVenue) -> Iterator[Notice]:
     if people:
         yield Notice(
             "no-address",
-            f"no e-mail address of {_some(people, 'reviewer')}, so conflicts by address or domain are not found for "
-            f"them: {in_words(people)}.",
+            f"no e-mail address of {some(len(people), 'reviewer')}, so conflicts by address or domain are not found "
+            f"for them: {in_words(people)}.",
             reviewers=tuple(people),
             data={"count": len(people)},
         )
@@ -158,7 +158,7 @@ def address_notices(resolved: ResolvedVenue) -> Iterator[Notice]:
     if papers:
         yield Notice(
             "unknown-author",
-            f"{_some(papers, 'submission')} with an author of whom neither id nor address is given, so authorship "
+            f"{some(len(papers), 'submission')} with an author of whom neither id nor address is given, so authorship "
             f"cannot be told for them: {in_words(papers)}.",
             tuple(papers),
             data={"count": len(papers)},
@@ -203,7 +203,7 @@ def fit_notices(
             whose = "reviewer" if len(places.roles) == 1 else role.replace("_", " ")
             yield Notice(
                 "nobody-fits",
-                f"no eligible {whose}'s texts fit {_some(names, 'submission')} (text affinity below {POOR_FIT:g}): "
+                f"no eligible {whose}'s texts fit {some(len(names), 'submission')} (text affinity below {POOR_FIT:g}): "
                 f"{in_words([f'{name} (best {best:.2f})' for name, best in found])}.",
                 tuple(names),
                 data={"threshold": POOR_FIT, "best": dict(found)},
@@ -277,12 +277,7 @@ def _both(found: Mapping[str, list[str]], part: str) -> str:
     papers, people = found["submissions"], found["reviewers"]
     told = []
     if papers:
-        told.append(f"{_some(papers, 'submission')} ({in_words(papers)})")
+        told.append(f"{some(len(papers), 'submission')} ({in_words(papers)})")
     if people:
-        told.append(f"{part} of {_some(people, 'reviewer')} ({in_words(people)})")
+        told.append(f"{part} of {some(len(people), 'reviewer')} ({in_words(people)})")
     return ", and ".join(told)
-
-
-def _some(names: Iterable[Any], one: str) -> str:
-    count = len(list(names))
-    return f"{count} {one}{'' if count == 1 else 's'}"

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from matching.errors import InvalidScoresError, Issue
-from matching.pairs import PairSet
+from matching.pairs import PairSet, in_row_order
 from matching.scores.exceeding import Exceeding
 from matching.scores.fan import strips, swept
 from matching.scores.priced import SINGLE_TOLERANCE, Augmented, Priced, Subtracted, among_largest, tamed
@@ -127,8 +127,7 @@ class ScoreOperator(ABC):
             noise -= noise >= 1.0
             noisy = score[keep].astype(np.float32) + noise * jitter
             chosen = among_largest(lines, noisy, k) | among_largest(at, noisy, k)
-            out = np.column_stack([lines[chosen], at[chosen]])
-            return out[np.lexsort((out[:, 1], out[:, 0]))]
+            return in_row_order(np.column_stack([lines[chosen], at[chosen]]))
         row_best = _RunningTop(n_rows, k)
         col_best = _RunningTop(n_cols, k)
         with one_blas_thread():  # or the last digits, and with them the choice, would depend on the number of cores

@@ -22,6 +22,7 @@ import numpy as np
 from matching.constraints.envy import envy_by_submission
 from matching.constraints.problem import AssignmentProblem
 from matching.objectives import Floors, Total
+from matching.pairs import in_row_order
 from matching.scores.base import blocks
 from matching.solvers.base import Progress, ProgressCallback, Proof, Solution, Status, frozen
 from matching.solvers.milp import ArcProgram
@@ -201,10 +202,8 @@ class _Search:
             idle = 0 if self._offer(present, "weights") else idle + 1
 
     def _with_locked(self, oracle: Oracle, taken: IntArray) -> PairArray:
-        pairs = np.concatenate(
-            [self.problem.locked, np.column_stack([oracle.state.rows[taken], oracle.state.cols[taken]])]
-        )
-        return pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
+        free = np.column_stack([oracle.state.rows[taken], oracle.state.cols[taken]])
+        return in_row_order(np.concatenate([self.problem.locked, free]))
 
     def by_exchange(self, method: str) -> None:
         """Reviewers change places in the best plan, and where that leaves envy, in the plan of the best total."""

@@ -21,7 +21,7 @@ import numpy as np
 from matching.constraints.ideal import welfare_of
 from matching.constraints.problem import AssignmentProblem
 from matching.objectives import Level, Measure, Shortfall, Total, Welfare, Wish
-from matching.solvers.base import Progress, ProgressCallback, Proof, Solution, Status, frozen
+from matching.solvers.base import Progress, ProgressCallback, Proof, Solution, Status
 from matching.solvers.concave import WelfareSolver
 from matching.solvers.evenness import EvennessBound, evenest_of, spread
 from matching.solvers.levels import keeps_behind, leximin, lowered, with_floors, with_loss
@@ -30,6 +30,7 @@ from matching.solvers.oracle import Clock, slack_of
 from matching.solvers.pricing import evenest, plan_from, without_plan
 from matching.solvers.slopes import by_slopes
 from matching.solvers.stages import Bound, Constraints, Plan, kept_value, plan_of, restated
+from matching.solvers.stated import stated
 from matching.solvers.workbench import CLOSE, Workbench
 
 __all__ = ["Run", "StackSolver", "first_plan"]
@@ -357,29 +358,17 @@ class Run:
 
     def solution(self, build_seconds: float) -> Solution:
         """Everything found, stated for the final plan."""
-        bench, problem, plan = self.bench, self.bench.problem, self.plan
-        clock = bench.clock
+        bench, plan, clock = self.bench, self.plan, self.bench.clock
         proofs: list[Proof] = []
         for entry in self.settled:
             if entry.proof is not None:
                 proofs.append(restated(entry.proof, plan))
             proofs += [bound.proof(entry.wish, plan) for bound in entry.bounds]
-        first, last = proofs[0], proofs[-1]
         wide = any(proof.gap > CLOSE * max(1.0, abs(proof.bound)) for proof in proofs)
-        return Solution(
-            status=Status.FEASIBLE_AT_LIMIT if clock.over and wide else Status.OPTIMAL,
-            pairs=plan.pairs,
-            value=first.value,
-            bound=first.bound,
-            gap=first.gap,
-            submission_prices=last.submission_prices,
-            reviewer_prices=last.reviewer_prices,
-            unfilled=frozen(np.zeros(problem.shape[0], dtype=np.int64)),
-            below_min=frozen(np.zeros(problem.shape[1], dtype=np.int64)),
+        status = Status.FEASIBLE_AT_LIMIT if clock.over and wide else Status.OPTIMAL
+        return stated(
+            bench.problem, status, plan.pairs, tuple(proofs), clock, build_seconds,
             rounds=bench.solves["flows"],
-            build_seconds=build_seconds,
-            solve_seconds=clock.seconds - build_seconds,
-            stages=dict(clock.stages),
             meta={
                 "solver": "stack",
                 "ortools": version("ortools"),
@@ -388,6 +377,5 @@ class Run:
                 **bench.solves,
                 **self.meta,
             },
-            proofs=tuple(proofs),
             rule_shortfall=plan.rule_shortfall,
-        )
+        )  # fmt: skip

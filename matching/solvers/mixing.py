@@ -17,6 +17,7 @@ from matching.solvers.exchange import Arcs, gentle_gain, reassign
 from matching.solvers.master import best_mixture
 from matching.solvers.oracle import Extreme, Oracle, slack_of
 from matching.solvers.sets import Priced, SetMaster
+from matching.solvers.stated import bound_and_gap, stated
 from matching.types import FloatArray, IntArray, PairArray
 
 __all__ = ["ENOUGH", "MIXED", "Search", "proof_of", "tangents"]
@@ -305,30 +306,18 @@ class Search:
 
     def solution(self, build_seconds: float) -> Solution:
         """Everything found, in the natural unit."""
-        problem, welfare, proof, state = self.problem, self.welfare, self.certificate, self.oracle.state
+        problem, welfare, found, state = self.problem, self.welfare, self.certificate, self.oracle.state
         value = welfare.equivalent(welfare.value(self.best.sums))
-        stated = proof_of(
-            welfare.alpha, welfare, value, welfare.equivalent(proof.bound), proof.weights, proof.u, proof.w, proof.whole
+        proof = proof_of(
+            welfare.alpha, welfare, value, welfare.equivalent(found.bound), found.weights, found.u, found.w, found.whole
         )
-        pairs = np.concatenate(
-            [problem.locked, np.column_stack([state.rows[self.best.taken], state.cols[self.best.taken]])]
-        )
-        at_limit = self.clock.over and stated.gap > ENOUGH * abs(value)
-        self.report(Progress("sweep", 1.0, stated.value, stated.bound, stated.gap))
-        return Solution(
-            status=Status.FEASIBLE_AT_LIMIT if at_limit or not self.proven else Status.OPTIMAL,
-            pairs=frozen(pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]),
-            value=stated.value,
-            bound=stated.bound,
-            gap=stated.gap,
-            submission_prices=stated.submission_prices,
-            reviewer_prices=stated.reviewer_prices,
-            unfilled=frozen(np.zeros(problem.shape[0], dtype=np.int64)),
-            below_min=frozen(np.zeros(problem.shape[1], dtype=np.int64)),
+        free = np.column_stack([state.rows[self.best.taken], state.cols[self.best.taken]])
+        at_limit = self.clock.over and proof.gap > ENOUGH * abs(value)
+        status = Status.FEASIBLE_AT_LIMIT if at_limit or not self.proven else Status.OPTIMAL
+        self.report(Progress("sweep", 1.0, proof.value, proof.bound, proof.gap))
+        return stated(
+            problem, status, np.concatenate([problem.locked, free]), (proof,), self.clock, build_seconds,
             rounds=self.asked,
-            build_seconds=build_seconds,
-            solve_seconds=self.clock.seconds - build_seconds,
-            stages=dict(self.clock.stages),
             meta={
                 "solver": "frank-wolfe",
                 "active_pairs": int(state.rows.size),
@@ -336,8 +325,7 @@ class Search:
                 "total": float(self.best.sums.sum()),
                 "least": float(self.best.sums[problem.demand > 0].min(initial=np.inf)),
             },
-            proofs=(stated,),
-        )
+        )  # fmt: skip
 
 
 def proof_of(
@@ -352,10 +340,9 @@ def proof_of(
     rule_prices: tuple[Any, ...] = (),
 ) -> Proof:
     """Of the wish for welfare; value and bound are equally distributed equivalents."""
-    gap = max(0.0, bound - value)
-    gap = 0.0 if gap <= slack_of(value) else gap
+    bound, gap = bound_and_gap(value, bound)
     return Proof(
-        wish={"name": "welfare", "alpha": alpha}, value=value, bound=value if gap == 0.0 else bound, gap=gap,
+        wish={"name": "welfare", "alpha": alpha}, value=value, bound=bound, gap=gap,
         measure=measure, constraints=(), weights=frozen(weights), multipliers=(), submission_prices=frozen(u),
         reviewer_prices=frozen(w), rule_prices=rule_prices, whole=whole,
     )  # fmt: skip

@@ -14,6 +14,7 @@ from matching.solvers.flow import Flow
 from matching.solvers.oracle import DENSE_PAIRS, Clock, Extreme, Oracle, slack_of
 from matching.solvers.repair import RepairOracle, closest
 from matching.solvers.start import START, Start
+from matching.solvers.stated import bound_and_gap
 from matching.solvers.ties import even_out, unwanted_among
 
 __all__ = ["PricingSolver", "plan_from", "without_plan"]
@@ -118,13 +119,12 @@ def plan_from(
     if status == Status.LIMIT_WITHOUT_PLAN:
         return without_plan(problem, clock, build_seconds, best.rounds, meta)
     value = float(best.score.sum())
-    gap = max(0.0, best.bound - value)
-    gap = 0.0 if gap <= slack_of(value) else gap
+    bound, gap = bound_and_gap(value, best.bound)
     return Solution(
         status=status,
         pairs=frozen(best.pairs),
         value=value,
-        bound=value if gap == 0.0 else best.bound,
+        bound=bound,
         gap=gap,
         submission_prices=frozen(best.u),
         reviewer_prices=frozen(best.w),

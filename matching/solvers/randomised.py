@@ -20,12 +20,14 @@ from scipy import sparse
 from matching.constraints.pair_numbers import PairNumbers
 from matching.constraints.problem import AssignmentProblem
 from matching.objectives import Total, Wish, parse_objective
+from matching.pairs import in_row_order
 from matching.solvers.base import Progress, ProgressCallback, Proof, Solution, Status, frozen
 from matching.solvers.caps import TINY, cap_sums, rounded_down
-from matching.solvers.oracle import DENSE_PAIRS, Clock, Extreme, Oracle, slack_of
+from matching.solvers.oracle import DENSE_PAIRS, Clock, Extreme, Oracle
 from matching.solvers.pricing import evenest, plan_from, without_plan
 from matching.solvers.ruled_lottery import ruled_lottery
 from matching.solvers.sampling import facts_of_draw, round_units, unit_bits
+from matching.solvers.stated import bound_and_gap, stated
 from matching.types import FloatArray, IntArray
 
 __all__ = ["Lottery", "RandomisedSolver", "capped", "lottery_solution"]
@@ -200,11 +202,8 @@ def lottery_solution(
         chosen, unfilled, below = _drawn(lottery, rows, cols, units, rng)
         shares = sparse.csr_array((units / 2.0**lottery.bits, (rows, cols)), shape=problem.shape)
         shares.sort_indices()
-    pairs = np.column_stack([rows, cols])[chosen]
-    pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
-    gap = max(0.0, bound - value)
-    gap = 0.0 if gap <= slack_of(value) else gap
-    bound = value if gap == 0.0 else bound
+    pairs = in_row_order(np.column_stack([rows, cols])[chosen])
+    bound, gap = bound_and_gap(value, bound)
     realised = float(np.nan_to_num(problem.scores.values(pairs[:, 0], pairs[:, 1])).sum())
     expected = float(np.nan_to_num(problem.scores.values(rows, cols)) @ (units / 2.0**lottery.bits))
     total = lottery.total
@@ -213,30 +212,19 @@ def lottery_solution(
         penalty=penalty, cap=wish.options["cap"], anchor=anchor,
     )  # fmt: skip
     full = Status.OPTIMAL if lottery.best.proven else Status.FEASIBLE_AT_LIMIT
-    solution = Solution(
-        status=Status.INFEASIBLE if penalty else full,
-        pairs=frozen(pairs),
-        value=value,
-        bound=bound,
-        gap=gap,
-        submission_prices=u,
-        reviewer_prices=w,
-        unfilled=frozen(unfilled),
-        below_min=frozen(below),
-        penalty=penalty,
+    solution = stated(
+        problem, Status.INFEASIBLE if penalty else full, pairs, (proof,), clock, lottery.build_seconds,
         rounds=lottery.best.rounds,
-        build_seconds=lottery.build_seconds,
-        solve_seconds=clock.seconds - lottery.build_seconds,
-        stages=dict(clock.stages),
         meta={
             "solver": "flow+pricing",
             "active_pairs": int(lottery.oracle.state.rows.size),
             "bits": lottery.bits,
             **facts_of_draw(total, expected, realised, shares),
         },
-        proofs=(proof,),
+        unfilled=unfilled,
+        below_min=below,
         probabilities=shares,
-    )
+    )  # fmt: skip
     lottery.report(Progress("rounding", 1.0, value, bound, gap))
     return solution
 

@@ -26,8 +26,9 @@ from matching.solvers.milp import ArcAnswer, ArcProgram
 from matching.solvers.milp.program import DENSE_PAIRS as FEW_PAIRS
 from matching.solvers.milp.ruled import solution_of
 from matching.solvers.milp.search import EXACT_PAIRS
-from matching.solvers.oracle import DENSE_PAIRS, Clock, Extreme, Oracle, slack_of
+from matching.solvers.oracle import DENSE_PAIRS, Clock, Extreme, Oracle
 from matching.solvers.pricing import evenest, plan_from, without_plan
+from matching.solvers.stated import bound_and_gap, stated
 from matching.solvers.worst_case import Bounded, Cautious, CornerSearch, Taken, WorstCase, lowest_bound
 
 __all__ = ["RobustSolver"]
@@ -97,38 +98,24 @@ class RobustSolver:
             best = search.best_plan(worst.corner(source.start))
             lowest = lowest_bound(worst, source, first, search.found, problem.shape, clock, report)
         value, proven = best.value, lowest.bounded
-        gap = max(0.0, proven.bound - value)
-        gap = 0.0 if gap <= slack_of(value) else gap
-        bound = value if gap == 0.0 else proven.bound
+        bound, gap = bound_and_gap(value, proven.bound)
         proof = Proof(
             wish.to_dict(), value, bound, gap, Total(), (), np.ones(problem.shape[0]), (), frozen(proven.u),
             frozen(proven.w), proven.rule_prices, anchor=lowest.direction,
         )  # fmt: skip
         report(Progress("fairness", 1.0, value, bound, gap))
-        pairs = np.column_stack([best.taken.rows, best.taken.cols])
-        return Solution(
-            status=Status.FEASIBLE_AT_LIMIT if clock.over or not source.proven else Status.OPTIMAL,
-            pairs=frozen(pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]),
-            value=value,
-            bound=bound,
-            gap=gap,
-            submission_prices=proven.u,
-            reviewer_prices=proven.w,
-            unfilled=frozen(np.zeros(problem.shape[0], dtype=np.int64)),
-            below_min=frozen(np.zeros(problem.shape[1], dtype=np.int64)),
+        status = Status.FEASIBLE_AT_LIMIT if clock.over or not source.proven else Status.OPTIMAL
+        return stated(
+            problem, status, np.column_stack([best.taken.rows, best.taken.cols]), (proof,), clock, build_seconds,
             rounds=source.rounds,
-            build_seconds=build_seconds,
-            solve_seconds=clock.seconds - build_seconds,
-            stages=dict(clock.stages),
             meta={
                 **source.meta,
                 "total": best.total,
                 "best_total": source.start.total,
                 "best_plan": search.complete and all(corner.taken.exact for corner in search.found),
             },
-            proofs=(proof,),
             rule_shortfall=best.taken.rule_shortfall,
-        )
+        )  # fmt: skip
 
 
 class _Flows:

@@ -21,6 +21,7 @@ from scipy import sparse
 from matching.constraints.pair_numbers import PairNumbers
 from matching.constraints.problem import AssignmentProblem
 from matching.objectives import Total, Wish
+from matching.pairs import in_row_order
 from matching.solvers.base import Progress, ProgressCallback, Proof, Solution, Status, frozen
 from matching.solvers.caps import TINY, cap_sums, rounded_down
 from matching.solvers.milp import ArcAnswer, ArcProgram
@@ -31,9 +32,10 @@ from matching.solvers.milp.ruled import solution_of
 from matching.solvers.milp.search import Search
 from matching.solvers.milp.shares import Mixed, Mixing
 from matching.solvers.milp.squares import SquaredLinear
-from matching.solvers.oracle import Clock, slack_of
+from matching.solvers.oracle import Clock
 from matching.solvers.pricing import without_plan
 from matching.solvers.sampling import facts_of_draw, one_of
+from matching.solvers.stated import bound_and_gap, stated
 from matching.types import FloatArray, PairArray
 
 __all__ = ["ruled_lottery"]
@@ -274,9 +276,7 @@ class _Lottery:
         if answer is None:
             return None
         bound = self._bound(shares) if infeasible else answer.bound
-        gap = max(0.0, bound - value)
-        gap = 0.0 if gap <= slack_of(value) else gap
-        bound = value if gap == 0.0 else bound
+        bound, gap = bound_and_gap(value, bound)
         linear = self.search.linear
         anchor = linear.anchor() if isinstance(linear, SquaredLinear) else None
         proof = Proof(
@@ -290,21 +290,10 @@ class _Lottery:
         realised = float(known.sum())
         at_limit = gap > 0.0 and (self.clock.over or not answer.proven)
         self.report(Progress("rounding", 1.0, value, bound, gap))
-        solution = Solution(
-            status=Status.INFEASIBLE if infeasible else Status.FEASIBLE_AT_LIMIT if at_limit else Status.OPTIMAL,
-            pairs=pairs,
-            value=value,
-            bound=bound,
-            gap=gap,
-            submission_prices=answer.u,
-            reviewer_prices=answer.w,
-            unfilled=frozen(np.rint(plan.unfilled).astype(np.int64)),
-            below_min=frozen(np.rint(plan.below_min).astype(np.int64)),
-            penalty=answer.penalty,
+        full = Status.FEASIBLE_AT_LIMIT if at_limit else Status.OPTIMAL
+        solution = stated(
+            problem, Status.INFEASIBLE if infeasible else full, pairs, (proof,), self.clock, build_seconds,
             rounds=int(answer.meta["rounds"]),
-            build_seconds=build_seconds,
-            solve_seconds=self.clock.seconds - build_seconds,
-            stages=dict(self.clock.stages),
             meta={
                 "solver": "highs",
                 "highspy": version("highspy"),
@@ -316,11 +305,12 @@ class _Lottery:
                 "proven_by": answer.meta["proven_by"],
                 **facts_of_draw(total, expected, realised, shares),
             },
-            proofs=(proof,),
+            unfilled=np.rint(plan.unfilled).astype(np.int64),
+            below_min=np.rint(plan.below_min).astype(np.int64),
             probabilities=shares,
             mixture=mixture,
             rule_shortfall=plan.missed,
-        )
+        )  # fmt: skip
         if infeasible:
             lacks = np.flatnonzero(problem.demand - np.asarray(shares.sum(axis=1)).ravel() > NOTHING)
             solution.meta["short_caps"] = cap_sums(problem, self.search.linear.state, self.caps, lacks)
@@ -328,9 +318,8 @@ class _Lottery:
 
     def _pairs(self, plan: WholePlan) -> PairArray:
         state = self.search.linear.state
-        pairs = np.column_stack([state.rows[plan.taken], state.cols[plan.taken]])
-        pairs = np.concatenate([self.problem.locked, pairs])
-        return pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
+        free = np.column_stack([state.rows[plan.taken], state.cols[plan.taken]])
+        return in_row_order(np.concatenate([self.problem.locked, free]))
 
     def _shares(self, weights: FloatArray) -> sparse.csr_array:
         state, locked = self.search.linear.state, self.problem.locked

@@ -16,13 +16,14 @@ from matching.constraints.whole import whole_bound
 from matching.objectives import Total, Welfare
 from matching.pairs import PairSet
 from matching.scores.base import SparseScores
-from matching.solvers.base import Progress, ProgressCallback, Solution, Status, frozen
+from matching.solvers.base import Progress, ProgressCallback, Solution, Status
 from matching.solvers.master import best_mixture
 from matching.solvers.milp import ArcAnswer, ArcProgram, RuleSolver, Weighted
 from matching.solvers.milp.shared import rows_of
 from matching.solvers.mixing import ENOUGH, MIXED, proof_of, tangents
 from matching.solvers.oracle import Clock
 from matching.solvers.pricing import without_plan
+from matching.solvers.stated import stated
 from matching.types import FloatArray, PairArray
 
 __all__ = ["RuledSearch"]
@@ -228,46 +229,35 @@ class RuledSearch:
         above, below = self.welfare.equivalent(high), self.welfare.equivalent(low)
         return (above - below) / max(abs(below), 1e-300)
 
-    def _solution(self, proof: _Priced | None, build_seconds: float) -> Solution:
+    def _solution(self, found: _Priced | None, build_seconds: float) -> Solution:
         pairs, problem, welfare = self.pairs, self.problem, self.welfare
-        if pairs is None or proof is None:
+        if pairs is None or found is None:
             return without_plan(problem, self.clock, build_seconds, self.rounds)
-        given = iter(proof.rule_prices)
+        given = iter(found.rule_prices)
         none = no_prices(problem.rules, problem.shape[1])
         prices = tuple(
             next(given) if rule.price is None else nothing for rule, nothing in zip(problem.rules, none, strict=True)
         )
-        stated = proof_of(
-            welfare.alpha, welfare, welfare.equivalent(welfare.value(self.sums)), welfare.equivalent(proof.bound),
-            proof.weights, proof.u, proof.w, proof.whole, prices,
+        proof = proof_of(
+            welfare.alpha, welfare, welfare.equivalent(welfare.value(self.sums)), welfare.equivalent(found.bound),
+            found.weights, found.u, found.w, found.whole, prices,
         )  # fmt: skip
         locked = problem.locked
         held = sparse.csr_array((np.ones(len(locked)), (locked[:, 0], locked[:, 1])), shape=problem.shape)
         taken = sparse.csr_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=problem.shape)
-        over = self.clock.over and stated.gap > ENOUGH * abs(stated.value)
-        return Solution(
-            status=Status.FEASIBLE_AT_LIMIT if over else Status.OPTIMAL,
-            pairs=frozen(pairs),
-            value=stated.value,
-            bound=stated.bound,
-            gap=stated.gap,
-            submission_prices=stated.submission_prices,
-            reviewer_prices=stated.reviewer_prices,
-            unfilled=frozen(np.zeros(problem.shape[0], dtype=np.int64)),
-            below_min=frozen(np.zeros(problem.shape[1], dtype=np.int64)),
+        over = self.clock.over and proof.gap > ENOUGH * abs(proof.value)
+        status = Status.FEASIBLE_AT_LIMIT if over else Status.OPTIMAL
+        return stated(
+            problem, status, pairs, (proof,), self.clock, build_seconds,
             rounds=self.rounds,
-            build_seconds=build_seconds,
-            solve_seconds=self.clock.seconds - build_seconds,
-            stages=dict(self.clock.stages),
             meta={
                 "solver": "frank-wolfe+highs",
                 "set_aside": np.flatnonzero((problem.demand > 0) & ~welfare.among).tolist(),
                 "total": float(self.sums.sum()),
                 "least": float(self.sums[problem.demand > 0].min(initial=np.inf)),
             },
-            proofs=(stated,),
             rule_shortfall=tuple(rule.shortfall(taken) for rule in rows_of(problem.rules, held)),
-        )
+        )  # fmt: skip
 
 
 def no_prices(rules: Sequence[Bound], n_reviewers: int) -> tuple[Any, ...]:

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from matching.errors import InvalidParamsError, Issue
+from matching.pairs import in_row_order
 from matching.solvers.flow import Segments, transport
 from matching.types import FloatArray, IntArray, PairArray
 
@@ -65,8 +66,7 @@ def draw(probabilities: sparse.sparray, rng: int | np.random.Generator) -> PairA
     bits = unit_bits(int(np.ceil(table.data.sum())) + 1)
     amount = to_units(table.shape, rows, cols, table.data, bits)
     taken = round_units(table.shape, rows, cols, amount, bits, np.random.default_rng(rng))
-    out = np.column_stack([rows[taken], cols[taken]])
-    return out[np.lexsort((out[:, 1], out[:, 0]))]
+    return in_row_order(np.column_stack([rows[taken], cols[taken]]))
 
 
 def draw_plan(mixture: Sequence[tuple[float, PairArray]], rng: int | np.random.Generator) -> PairArray:

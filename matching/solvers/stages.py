@@ -11,8 +11,10 @@ import numpy as np
 from matching.constraints.linearised import Linearised
 from matching.constraints.problem import AssignmentProblem
 from matching.objectives import Floors, Level, Measure, Shortfall, Total, Welfare
+from matching.pairs import in_row_order
 from matching.solvers.base import Proof, frozen
 from matching.solvers.oracle import Extreme, State, slack_of
+from matching.solvers.stated import bound_and_gap
 from matching.types import FloatArray, PairArray
 
 __all__ = [
@@ -56,7 +58,7 @@ class Plan:
 
 def plan_of(problem: AssignmentProblem, pairs: PairArray, cost: float = 0.0, shortfall: tuple[Any, ...] = ()) -> Plan:
     """Sums from the scores of the pairs; unknown ones, which only locked pairs may have, count 0."""
-    pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
+    pairs = in_row_order(pairs)
     score = np.nan_to_num(problem.scores.values(pairs[:, 0], pairs[:, 1]))
     sums = np.bincount(pairs[:, 0], weights=score, minlength=problem.shape[0]).astype(np.float64)
     return Plan(frozen(pairs), frozen(sums), cost, shortfall)
@@ -93,18 +95,14 @@ class Bound:
 
     def gap(self, plan: Plan) -> float:
         """What the plan may lack, in the unit of the measure; 0 below the rounding of sums."""
-        value = plan.value(self.measure)
-        gap = max(0.0, self.bound - value)
-        return 0.0 if gap <= slack_of(value) else gap
+        return bound_and_gap(plan.value(self.measure), self.bound)[1]
 
     def proof(self, wish: Mapping[str, Any], plan: Plan) -> Proof:
         """Of this plan, in the natural unit of the objective."""
         value = natural(self.measure, plan.value(self.measure))
-        bound = natural(self.measure, self.bound)
-        gap = max(0.0, bound - value)
-        gap = 0.0 if gap <= slack_of(value) else gap
+        bound, gap = bound_and_gap(value, natural(self.measure, self.bound))
         return Proof(
-            wish=wish, value=value, bound=value if gap == 0.0 else bound, gap=gap, measure=self.measure,
+            wish=wish, value=value, bound=bound, gap=gap, measure=self.measure,
             constraints=self.constraints, weights=frozen(self.weights),
             multipliers=tuple((k, frozen(z)) for k, z in self.multipliers),
             submission_prices=frozen(self.u), reviewer_prices=frozen(self.w), rule_prices=self.rule_prices,
@@ -217,12 +215,10 @@ def restated(proof: Proof, plan: Plan) -> Proof:
     """A proof with the value of another plan; what the plan gives away is part of the gap."""
     measure = proof.measure
     value = plan.value(measure)
-    stated = measure.equivalent(value) if isinstance(measure, Welfare) else value
-    if isinstance(measure, Welfare) and not measure.among.any():
-        stated = 0.0
-    gap = max(0.0, proof.bound - stated)
-    gap = 0.0 if gap <= slack_of(stated) else gap
-    return replace(proof, value=stated, bound=stated if gap == 0.0 else proof.bound, gap=gap)
+    if isinstance(measure, Welfare):
+        value = measure.equivalent(value) if measure.among.any() else 0.0
+    bound, gap = bound_and_gap(value, proof.bound)
+    return replace(proof, value=value, bound=bound, gap=gap)
 
 
 def shared_out(weights: FloatArray, constraints: Constraints) -> tuple[tuple[float, FloatArray], ...]:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from matching.constraints.envy import envy_by_submission
 from matching.constraints.problem import AssignmentProblem
+from matching.pairs import in_row_order
 from matching.solvers.oracle import Clock, slack_of
 from matching.types import FloatArray, IntArray, PairArray
 
@@ -58,7 +59,7 @@ class Desk:
     def __init__(self, problem: AssignmentProblem, score: FloatArray, pairs: PairArray) -> None:
         self.problem, self.score = problem, score
         n_submissions, n_reviewers = problem.shape
-        pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
+        pairs = in_row_order(pairs)
         size = np.bincount(pairs[:, 0], minlength=n_submissions)
         place = np.arange(len(pairs)) - np.repeat(np.cumsum(size) - size, size)
         self.held = np.full((n_submissions, max(1, int(size.max(initial=0)))), NOBODY, dtype=np.int64)
@@ -77,8 +78,7 @@ class Desk:
     def pairs(self) -> PairArray:
         """The plan, int64 of shape (n, 2), in row order."""
         rows, place = np.nonzero(self.held != NOBODY)
-        out = np.column_stack([rows, self.held[rows, place]])
-        return out[np.lexsort((out[:, 1], out[:, 0]))]
+        return in_row_order(np.column_stack([rows, self.held[rows, place]]))
 
     @property
     def worst(self) -> float:

@@ -6,13 +6,13 @@ import json
 import textwrap
 from pathlib import Path
 
-from matching.engine import explanation
 from matching.explain.evidence import Evidence
 from matching.explain.explanation import Explanation, PairExplanation
 from matching.explain.standing import Standing
 from matching.formats.folder import read_folder
 from matching.formats.plans import read_plan_json
 from matching.plan.plan import ScorePart
+from matching.questions import explanation
 from matching.resources import Resources
 from matching.roles import REVIEWER
 from matching.roles import in_words as words_of

@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from matching.engine import readiness
 from matching.formats.folder import read_folder
 from matching.params import Params
 from matching.plan.plan import plain
+from matching.questions import readiness
 
 __all__ = ["report"]
 

@@ -6,6 +6,7 @@ import tempfile
 import pytest
 
 import matching.engine as engine
+import matching.solved as solved
 from matching import Bid, Params, Publication, Resources, Reviewer, Submission, Venue, recommend
 from matching.formats.plans import read_plan_json, write_plan_json
 from matching.solvers.base import Status
@@ -99,14 +100,14 @@ def test_what_was_encoded_before_the_limit_is_kept(monkeypatch, folder, tmp_path
 def test_the_solver_gets_what_scoring_left_of_the_time(monkeypatch):
     """Not the whole limit once more."""
     seen = []
-    real = engine.solve
+    real = solved.solve
 
     def solve(problem, wishes, **options):
         if options.get("progress") is not None:  # not one that checks a claim afterwards
             seen.append(options["time_limit"])
         return real(problem, wishes, **options)
 
-    monkeypatch.setattr(engine, "solve", solve)
+    monkeypatch.setattr(solved, "solve", solve)
     whole = last_seconds(monkeypatch, "lexical", None)
     recommend(VENUE, Params(scorer="lexical", time_limit=whole + 100.0), progress=Clock(monkeypatch))
     assert seen[0] is None and seen[1] == pytest.approx(100.0, abs=1.5)

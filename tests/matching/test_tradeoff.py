@@ -64,7 +64,7 @@ def test_a_curve_between_other_objectives_is_found_out(monkeypatch):
     for loss, second in ((0.2, "maximin"), (0.1, "evenness")):
         other = matching.tradeoff(SCORES, "total", second, losses=[loss], **VENUE)[0]
         claimed = [replace(other, wishes=honest.wishes)]
-        monkeypatch.setattr("matching.engine.trade", lambda *_, claimed=claimed, **__: claimed)
+        monkeypatch.setattr("matching.matrices.trade", lambda *_, claimed=claimed, **__: claimed)
         with pytest.raises(matching.errors.AuditError):
             matching.tradeoff(SCORES, "total", "maximin", losses=[0.1], **VENUE)
         monkeypatch.undo()

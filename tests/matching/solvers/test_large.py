@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from matching.constraints.problem import AssignmentProblem
-from matching.engine import _solve
 from matching.objectives import parse_objective
 from matching.params import Params
 from matching.scores.base import VectorScores
+from matching.solved import solve_audited
 from tests.benchmarks.bench_solve import topic_vectors
 
 
@@ -23,7 +23,7 @@ def test_five_thousand_by_five_thousand_is_solved_over_all_pairs(load_max):
     rng = np.random.default_rng(0)
     barred = np.column_stack([np.arange(n).repeat(50), rng.integers(n, size=50 * n)])
     problem = AssignmentProblem.of(VectorScores(left, right), demand=3, load_max=load_max, conflicts=barred)
-    solution, report = _solve(problem, parse_objective("total"), Params(candidates=16), None)
+    solution, report = solve_audited(problem, parse_objective("total"), Params(candidates=16), None)
     assert solution.status == "optimal" and solution.gap == 0.0
     assert report.clean and report.improving_pairs == 0 and report.gap == 0.0
     assert solution.meta["active_pairs"] < n * n / 25
