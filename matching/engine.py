@@ -162,7 +162,7 @@ def _compared(
     """The plan with what it keeps of the one it was started from."""
     changes = moves_of(
         start,
-        [(pair.submission, pair.reviewer) for pair in plan.assignments],
+        plan,
         [submission.id for submission in resolved.submissions],
         [reviewer.id for reviewer in resolved.reviewers],
     )

@@ -59,37 +59,38 @@ def start_hash(plan: AssignmentPlan) -> str:
 
 
 def moves_of(
-    start: AssignmentPlan, pairs: Iterable[tuple[str, str]], submissions: Iterable[str], reviewers: Iterable[str]
+    start: AssignmentPlan, plan: AssignmentPlan, submissions: Iterable[str], reviewers: Iterable[str]
 ) -> dict[str, Any]:
     """What a plan keeps of the one before it.
 
     Parameters
     ----------
-    pairs : iterable of (submission id, reviewer id)
-        The new plan.
+    start, plan : AssignmentPlan
+        The earlier one and the new one.
     submissions, reviewers : iterable of str
-        Ids of everybody who took part in it.
+        Ids of everybody who took part in the new one.
 
     Returns
     -------
     dict
         ``kept``, ``added`` and ``removed``: pairs in both plans, in the new one only, in the old one only.
         ``gone``: removed ones whose submission or reviewer is no longer there. ``moved``: reviews that changed hands,
-        which is for each submission the smaller number of its added and removed pairs. ``submissions``: how many have
-        other reviewers than before. ``added_pairs``, ``removed_pairs``: lists of [submission, reviewer] in order, at
-        most 1,000 each.
+        which is for each submission, and each role on it, the smaller number of its added and removed pairs.
+        ``submissions``: how many have other people than before, or the same in other roles. ``added_pairs``,
+        ``removed_pairs``: lists of [submission, reviewer] in order, at most 1,000 each; who is there in another role
+        than that of a reviewer has it as a third entry, and somebody who changes roles is removed and added.
     """
-    before, after = set(_pairs(start)), set(pairs)
+    before, after = set(_pairs(start)), set(_pairs(plan))
     here, people = set(submissions), set(reviewers)
     added, removed = sorted(after - before), sorted(before - after)
-    came, went = Counter(paper for paper, _ in added), Counter(paper for paper, _ in removed)
+    came, went = (Counter((paper, *role) for paper, _, *role in some) for some in (added, removed))
     return {
         "kept": len(before & after),
         "added": len(added),
         "removed": len(removed),
-        "gone": sum(paper not in here or person not in people for paper, person in removed),
-        "moved": sum(min(count, went[paper]) for paper, count in came.items()),
-        "submissions": len((came.keys() | went.keys()) & here),
+        "gone": sum(paper not in here or person not in people for paper, person, *_ in removed),
+        "moved": sum(min(count, went[place]) for place, count in came.items()),
+        "submissions": len({paper for paper, *_ in (*added, *removed)} & here),
         "added_pairs": [list(pair) for pair in added[:LISTED]],
         "removed_pairs": [list(pair) for pair in removed[:LISTED]],
     }
@@ -107,5 +108,9 @@ def changes_notice(changes: dict[str, Any], used: bool, reason: str) -> Notice:
     return Notice("start-not-used", f"the earlier plan was no help: {reason}; {counts}.", data={**data, "why": reason})
 
 
-def _pairs(plan: AssignmentPlan) -> list[tuple[str, str]]:
-    return [(pair.submission, pair.reviewer) for pair in plan.assignments]
+def _pairs(plan: AssignmentPlan) -> list[tuple[str, ...]]:
+    """Submission and person, and the role where it is not that of a reviewer."""
+    return [
+        (pair.submission, pair.reviewer, *(() if pair.role == REVIEWER else (str(pair.role),)))
+        for pair in plan.assignments
+    ]

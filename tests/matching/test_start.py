@@ -10,6 +10,7 @@ import matching
 from matching import ImportedScores, Params, Reviewer, Submission, Venue
 from matching.errors import InvalidParamsError
 from matching.formats.plans import read_plan_json, write_plan_json
+from matching.plan.moves import moves_of, start_hash
 
 PARAMS = Params(weights={"text": 0, "areas": 0, "bids": 0})
 
@@ -140,3 +141,16 @@ def test_a_plan_of_several_roles_is_a_start_in_each_of_them():
     assert found.provenance["start"]["used"] is True and found.report["changes"]["kept"] > 60
     again = matching.recommend(before, wanted, start=plan)
     assert again.report["changes"]["added"] == 0 and again.report["changes"]["kept"] == len(plan.assignments) == 90
+
+
+def test_somebody_who_changes_roles_has_moved(first):
+    """The pair of ids is the same, what the person does on the submission is not."""
+    one, *rest = first.assignments
+    other = replace(first, assignments=(replace(one, role="area_chair"), *rest))
+    changes = moves_of(other, first, PAPERS, PEOPLE)
+    assert (changes["kept"], changes["added"], changes["removed"], changes["moved"]) == (len(rest), 1, 1, 0)
+    assert changes["added_pairs"] == [[one.submission, one.reviewer]]
+    assert changes["removed_pairs"] == [[one.submission, one.reviewer, "area_chair"]]
+    assert changes["submissions"] == 1 and changes["gone"] == 0
+    assert moves_of(first, first, PAPERS, PEOPLE)["kept"] == len(first.assignments)
+    assert start_hash(other) != start_hash(first)
