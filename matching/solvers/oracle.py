@@ -26,7 +26,7 @@ from matching.constraints.bounds import GroupBound
 from matching.constraints.linearised import Linearised
 from matching.constraints.problem import AssignmentProblem
 from matching.errors import SolverError, SolverRangeError
-from matching.pairs import PairSet
+from matching.pairs import PairSet, in_row_order
 from matching.scores.base import DenseScores, blocks
 from matching.scores.candidates import Opening, Sample, large, sampled, top_by_threshold
 from matching.scores.fan import sweeping
@@ -146,8 +146,7 @@ class Extreme:
     @property
     def pairs(self) -> PairArray:
         """The pairs, int64 of shape (n, 2), in row order."""
-        out = np.column_stack([self.rows, self.cols])
-        return out[np.lexsort((self.cols, self.rows))]
+        return in_row_order(np.column_stack([self.rows, self.cols]))
 
 
 @dataclass(frozen=True, eq=False)

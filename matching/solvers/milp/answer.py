@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from matching.objectives import Measure
+from matching.pairs import in_row_order
 from matching.solvers.base import Proof, frozen
-from matching.solvers.oracle import slack_of
+from matching.solvers.stated import bound_and_gap
 from matching.types import FloatArray, IntArray, PairArray
 
 __all__ = ["ArcAnswer"]
@@ -93,22 +94,19 @@ class ArcAnswer:
     @property
     def pairs(self) -> PairArray:
         """The pairs, int64 of shape (n, 2), in row order."""
-        out = np.column_stack([self.rows, self.cols])
-        return out[np.lexsort((self.cols, self.rows))]
+        return in_row_order(np.column_stack([self.rows, self.cols]))
 
     @property
     def gap(self) -> float:
         """``max(0, bound - value)``, 0 below the rounding of sums."""
-        gap = max(0.0, self.bound - self.value)
-        return 0.0 if gap <= slack_of(self.value) else gap
+        return bound_and_gap(self.value, self.bound)[1]
 
     def proof(self, wish: Mapping[str, Any], value: float | None = None) -> Proof:
         """The numbers as a Proof, of the value of another plan where one is given."""
         mine = self.value if value is None else value
-        gap = max(0.0, self.bound - mine)
-        gap = 0.0 if gap <= slack_of(mine) else gap
+        bound, gap = bound_and_gap(mine, self.bound)
         return Proof(
-            wish=wish, value=mine, bound=mine if gap == 0.0 else self.bound, gap=gap, measure=self.measure,
+            wish=wish, value=mine, bound=bound, gap=gap, measure=self.measure,
             constraints=self.constraints, weights=frozen(self.weights), multipliers=self.multipliers,
             submission_prices=frozen(self.u), reviewer_prices=frozen(self.w), rule_prices=self.rule_prices,
             penalty=self.penalty,
