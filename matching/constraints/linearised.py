@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from matching.constraints.bounds import Bound, GroupBound, PairLimit
+from matching.constraints.class_prices import ClassPrices, WithClasses
 from matching.scores.base import ScoreOperator
-from matching.scores.priced import Priced
+from matching.scores.priced import SINGLE_PRICES, Priced
 from matching.types import FloatArray, IntArray
 
 __all__ = ["Linearised", "rule_terms"]
@@ -44,12 +45,7 @@ class Linearised(ScoreOperator):
         self.shape = scores.shape
         self.weights = None if weights is None else np.asarray(weights, dtype=np.float64)
         self.terms = None if terms is None or not terms.nnz else sparse.csr_array(terms, dtype=np.float64)
-        # of each group bound two thin factors: (n_submissions, n_b) with prices, (n_b, n_reviewers) with members
-        self._groups = [
-            (sparse.csr_array(bound.submissions.T @ sparse.csr_array(price)), sparse.csc_array(bound.reviewers))
-            for bound, price in groups
-            if price.nnz
-        ]
+        self._classes = ClassPrices(groups)
         self._stored: tuple[IntArray, IntArray, FloatArray] | None = None
         steepest = 1.0 if self.weights is None else float(np.abs(self.weights).max(initial=0.0))
         self.tolerance = scores.tolerance * steepest
@@ -59,22 +55,19 @@ class Linearised(ScoreOperator):
     @property
     def plain(self) -> bool:
         """Whether it is the scores themselves."""
-        return self.weights is None and self.terms is None and not self._groups
+        return self.weights is None and self.terms is None and not self._classes
 
     @property
     def only_weights(self) -> bool:
         """Whether weights are all that is put on the scores."""
-        return self.weights is not None and self.terms is None and not self._groups
+        return self.weights is not None and self.terms is None and not self._classes
 
     def reach(self, plain: float) -> float:
         """No linearised score is larger than this in size, where no plain one is larger than `plain`."""
         top = plain * (1.0 if self.weights is None else float(np.abs(self.weights).max(initial=0.0)))
         if self.terms is not None:
             top += float(np.abs(self.terms.data).max(initial=0.0))
-        for left, right in self._groups:
-            member = float(np.abs(right.data).max(initial=0.0))
-            top += member * float(np.asarray(abs(left).sum(axis=1)).max(initial=0.0))
-        return top
+        return top + self._classes.reach
 
     @property
     def large(self) -> tuple[Any, ...]:
@@ -96,9 +89,7 @@ class Linearised(ScoreOperator):
         if self.terms is not None:
             inside = sparse.coo_array(self.terms[rows][:, cols])
             out[inside.coords] += inside.data
-        for left, right in self._groups:
-            price = sparse.coo_array(left[rows] @ right[:, cols])
-            out[price.coords] -= price.data
+        self._classes.take_off(out, rows, cols)
         return out
 
     def values(self, rows: IntArray, cols: IntArray) -> FloatArray:
@@ -107,6 +98,8 @@ class Linearised(ScoreOperator):
     def priced(self, row_prices: FloatArray, col_prices: FloatArray, weights: FloatArray | None = None) -> Priced:
         if weights is None and (self.plain or self.only_weights):
             return self.scores.priced(row_prices, col_prices, self.weights)
+        if weights is None and self.weights is None and self.terms is None and self._classes.reach <= SINGLE_PRICES:
+            return WithClasses(self.scores.priced(row_prices, col_prices), self._classes)
         return super().priced(row_prices, col_prices, weights)
 
     def linear(self, rows: IntArray, cols: IntArray, score: FloatArray) -> FloatArray:
@@ -116,13 +109,8 @@ class Linearised(ScoreOperator):
             out = out * self.weights[rows]
         if self.terms is not None and len(rows):  # scipy answers no places with a sparse array
             out = out + np.asarray(self.terms[rows, cols]).ravel()
-        for left, right in self._groups:
-            out = np.array(out)  # a copy, unless one has been made already
-            step = 1 << 18
-            for start in range(0, len(rows), step):
-                part = slice(start, start + step)
-                paid = left[rows[part]].multiply(right[:, cols[part]].T.tocsr())
-                out[part] -= np.asarray(paid.sum(axis=1)).ravel()
+        if self._classes:
+            out = out - self._classes.paid(rows, cols)
         return out
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from matching.pairs import PairSet
 from matching.types import FloatArray, IntArray
 
-__all__ = ["SINGLE_TOLERANCE", "Augmented", "Priced", "Strip", "Subtracted", "among_largest", "tamed"]
+__all__ = ["SINGLE_PRICES", "SINGLE_TOLERANCE", "Augmented", "Priced", "Strip", "Subtracted", "among_largest", "tamed"]
 
 SINGLE_PRICES = 64.0  # prices above it, in units of score, are not taken off in single precision
 SINGLE_TOLERANCE = 4e-6  # relative; float32 sums over a few hundred terms stay well inside it

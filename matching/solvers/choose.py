@@ -14,6 +14,8 @@ from matching.solvers.concave import WelfareSolver
 from matching.solvers.envy import EnvySolver
 from matching.solvers.lexicographic import StackSolver
 from matching.solvers.milp import RuleSolver
+from matching.solvers.networked import NetworkSolver
+from matching.solvers.oracle import Clock
 from matching.solvers.perturbed import PerturbedSolver
 from matching.solvers.pricing import PricingSolver
 from matching.solvers.randomised import RandomisedSolver
@@ -127,5 +129,9 @@ def _chosen(
     if first == "envy":
         return EnvySolver(candidates).solve(problem, rng=rng, time_limit=time_limit, progress=progress)
     if problem.rules:
-        return RuleSolver(candidates).solve(problem, rng=rng, time_limit=time_limit, progress=progress)
+        clock = Clock(time_limit)
+        found = NetworkSolver(candidates).solve(problem, rng=rng, time_limit=time_limit, progress=progress)
+        if found is not None:
+            return found
+        return RuleSolver(candidates).solve(problem, rng=rng, time_limit=clock.left, progress=progress)
     return PricingSolver(candidates).solve(problem, rng=rng, time_limit=time_limit, progress=progress, start=start)

@@ -20,7 +20,7 @@ from ortools.graph.python import min_cost_flow
 from matching.errors import SolverError, SolverRangeError
 from matching.types import FloatArray, IntArray
 
-__all__ = ["Detours", "Flow", "Scale", "Segments", "transport"]
+__all__ = ["Detours", "Flow", "Scale", "Segments", "cheapest", "transport"]
 
 COST_LIMIT = 1 << 60  # the solver multiplies costs by the number of nodes inside a signed 64-bit integer
 PRICE_BITS = 58  # of a price at most: sums and differences of a few of them fit 64 bits
@@ -200,12 +200,7 @@ def transport(
     n_submissions, n_reviewers = shape
     sink = n_submissions + n_reviewers
     nodes = sink + 1 + (0 if detours is None else detours.reviewer.size)
-    extra = 0 if detours is None else int(np.abs(detours.arcs.cost).max(initial=0))
     missing = np.broadcast_to(np.asarray(penalty, dtype=np.int64), n_submissions)
-    largest = max(int(np.abs(part).max(initial=0)) for part in (cost, segments.cost, missing, np.array([extra])))
-    if largest > (1 << 62) // (nodes + 1):
-        raise SolverRangeError(f"cost {largest} with {nodes} nodes leaves the solver's exact range")
-    network = min_cost_flow.SimpleMinCostFlow()
     submissions = np.arange(n_submissions, dtype=np.int64)
     tail = np.concatenate([rows, n_submissions + segments.reviewer, submissions])
     into = n_submissions + cols
@@ -215,20 +210,49 @@ def transport(
     of_pairs = np.ones(rows.size, dtype=np.int64) if capacity is None else capacity
     room = np.concatenate([of_pairs, segments.capacity, supply])
     unit_cost = np.concatenate([cost, segments.cost, missing])
-    arcs = network.add_arcs_with_capacity_and_unit_cost(tail, head, room, unit_cost)
     if detours is not None:
         at = detours.arcs
-        network.add_arcs_with_capacity_and_unit_cost(
-            sink + 1 + at.reviewer, n_submissions + detours.reviewer[at.reviewer], at.capacity, at.cost
-        )
+        tail = np.concatenate([tail, sink + 1 + at.reviewer])
+        head = np.concatenate([head, n_submissions + detours.reviewer[at.reviewer]])
+        room, unit_cost = np.concatenate([room, at.capacity]), np.concatenate([unit_cost, at.cost])
     supplies = np.zeros(nodes, dtype=np.int64)
     supplies[:n_submissions] = supply
     supplies[sink] = -supply.sum()
+    flow = cheapest(tail, head, room, unit_cost, supplies)
+    first = rows.size + segments.reviewer.size
+    return Flow(flow[: rows.size], flow[first : first + n_submissions])
+
+
+def cheapest(tail: IntArray, head: IntArray, capacity: IntArray, cost: IntArray, supplies: IntArray) -> IntArray:
+    """The cheapest flow of any network, exact.
+
+    Parameters
+    ----------
+    tail, head, capacity, cost : ndarray of shape (n_arcs,), int64
+        Arcs between nodes in [0, n_nodes), their room, not negative, and what a unit costs.
+    supplies : ndarray of shape (n_nodes,), int64
+        What each node sends out, below 0 where it takes in; 0 in all.
+
+    Returns
+    -------
+    ndarray of shape (n_arcs,), int64
+
+    Raises
+    ------
+    SolverRangeError
+        Costs outside the range in which the solver is exact.
+    SolverError
+        Any status but optimal; flows are never read then, since that ends the process.
+    """
+    largest, nodes = int(np.abs(cost).max(initial=0)), supplies.size
+    if largest > (1 << 62) // (nodes + 1):
+        raise SolverRangeError(f"cost {largest} with {nodes} nodes leaves the solver's exact range")
+    network = min_cost_flow.SimpleMinCostFlow()
+    arcs = network.add_arcs_with_capacity_and_unit_cost(tail, head, capacity, cost)
     network.set_nodes_supplies(np.arange(nodes, dtype=np.int64), supplies)
     status = network.solve()
     if status != network.OPTIMAL:
         if status == network.BAD_COST_RANGE:
             raise SolverRangeError(f"the flow solver refuses the range of costs (largest {largest}, {nodes} nodes)")
         raise SolverError(f"the flow solver ended with status {status!s}", status=str(status))
-    flow = network.flows(arcs)
-    return Flow(flow[: rows.size].astype(np.int64), flow[rows.size + segments.reviewer.size :].astype(np.int64))
+    return np.asarray(network.flows(arcs), dtype=np.int64)
