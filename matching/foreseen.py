@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from matching.constraints.bounds import Bound
 from matching.constraints.conflicts import Conflicts
+from matching.constraints.families import families_of
 from matching.memory import Need, need_of_solve, need_of_texts
 from matching.params import Params
 from matching.profiles.resolve import ResolvedVenue
@@ -35,9 +36,11 @@ def need_of_run(
         for person in resolved.reviewers:
             lengths += [len(paper.title or "") + len(paper.abstract or "") for paper in person.publications]
         texts = need_of_texts(scorer, resolved.shape, sum(lengths), len(lengths))
+    names = [wish.name for wish in params.wishes]
+    in_flow = not bounds or (names == ["total"] and families_of(bounds) is not None)
     solve = need_of_solve(
-        resolved.shape, [wish.name for wish in params.wishes], barred=len(conflicts.pairs),
+        resolved.shape, names, barred=len(conflicts.pairs),
         listed=sum(int(entry["pairs"]) for entry in counted if entry["name"] != "text"), signals=len(counted),
-        candidates=params.candidates, has_rules=bool(bounds),
+        candidates=params.candidates, classes=bool(bounds), programs=not in_flow,
     )  # fmt: skip
     return texts.and_(solve)

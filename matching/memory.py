@@ -92,8 +92,10 @@ OF_OBJECTIVE: Mapping[str, int] = MappingProxyType(
     }
 )  # fmt: skip
 """Bytes a line, submissions and reviewers alike, that an objective takes beside the flow: programs and plans kept."""
-OF_RULES = 200_000
-"""Bytes a line of the program that rules need; most of it is the search for whole people."""
+OF_CLASSES = 6_000
+"""Bytes a line of nodes and prices for rules that the flow holds."""
+OF_PROGRAMS = 200_000
+"""Bytes a line of the programs that other rules need; most of it is the search for whole people."""
 
 
 def need_of_solve(
@@ -105,7 +107,8 @@ def need_of_solve(
     listed: int = 0,
     signals: int = 1,
     candidates: int = 16,
-    has_rules: bool = False,
+    classes: bool = False,
+    programs: bool = False,
 ) -> Need:
     """What solving and auditing one problem takes, its scores included where they are vectors.
 
@@ -123,8 +126,10 @@ def need_of_solve(
         Signals of positive weight; from two on their sum is kept for small venues.
     candidates : int
         First candidates of each line.
-    has_rules : bool
-        Whether there are rules beyond conflicts and loads.
+    classes : bool
+        Whether there are rules that the flow holds.
+    programs : bool
+        Whether there are rules that it does not, for which there are linear and integer programs.
 
     Returns
     -------
@@ -132,7 +137,8 @@ def need_of_solve(
     """
     pairs = shape[0] * shape[1]
     active = pairs if pairs <= DENSE else min(pairs, round(ACTIVE * sum(shape) * max(1.0, candidates / 16)))
-    extra = max((OF_OBJECTIVE.get(name, 0) for name in objectives), default=0) + (OF_RULES if has_rules else 0)
+    extra = max((OF_OBJECTIVE.get(name, 0) for name in objectives), default=0)
+    extra += OF_PROGRAMS if programs else OF_CLASSES if classes else 0
     return Need(
         (
             ("blocks", BLOCKS),

@@ -14,7 +14,6 @@ import numpy as np
 from scipy import sparse
 
 from matching.constraints.bounds import Bound, GroupBound
-from matching.constraints.problem import AssignmentProblem
 from matching.types import FloatArray, IntArray
 
 __all__ = ["Family", "families_of", "lower_cells"]
@@ -61,19 +60,19 @@ class Family:
         return self.lines[which][mine], self.classes[which][other]
 
 
-def families_of(problem: AssignmentProblem) -> tuple[Family, Family] | None:
-    """All rules of a problem as families of submissions and of reviewers; None where some rule is no such bound.
+def families_of(rules: Sequence[Bound]) -> tuple[Family, Family] | None:
+    """All rules of a problem as families of submissions and of reviewers; None where some rule is none.
 
     Weights, bounds that are no whole numbers, classes of both sides that hold several lines and classes
     that overlap on a line are none.
     """
     sides: tuple[list[int], list[int]] = ([], [])
-    for place, rule in enumerate(problem.rules):
+    for place, rule in enumerate(rules):
         axis = _axis(rule)
         if axis is None:
             return None
         sides[axis].append(place)
-    first, second = (_family(problem, axis, places) for axis, places in enumerate(sides))
+    first, second = (_family(rules, axis, places) for axis, places in enumerate(sides))
     return None if first is None or second is None else (first, second)
 
 
@@ -112,14 +111,15 @@ def _entries(view: FloatArray) -> FloatArray:
     return view[tuple(slice(0, 1) if stride == 0 else slice(None) for stride in view.strides)]
 
 
-def _family(problem: AssignmentProblem, axis: int, places: Sequence[int]) -> Family | None:
-    rules = [rule for place in places if isinstance(rule := problem.rules[place], GroupBound)]
-    lines, classes = [], []
+def _family(every: Sequence[Bound], axis: int, places: Sequence[int]) -> Family | None:
+    rules = [rule for place in places if isinstance(rule := every[place], GroupBound)]
+    lines, classes, n_others = [], [], 0
     known: dict[tuple[bytes, int], int] = {}
     sets: list[IntArray] = []
     for place, rule in zip(places, rules, strict=True):
         mine, other = (rule.submissions, rule.reviewers) if axis == 0 else (rule.reviewers, rule.submissions)
         lines.append(mine.indices.astype(np.int64))
+        n_others = other.shape[1]
         number = np.empty(other.shape[0], dtype=np.int64)
         for at in range(other.shape[0]):
             held = np.sort(other.indices[other.indptr[at] : other.indptr[at + 1]]).astype(np.int64)
@@ -137,7 +137,7 @@ def _family(problem: AssignmentProblem, axis: int, places: Sequence[int]) -> Fam
     indices = np.concatenate([sets[at] for at in order]) if len(sets) else np.empty(0, dtype=np.int64)
     members = sparse.csr_array(
         (np.ones(indices.size), indices, np.concatenate([[0], np.cumsum(size)])),
-        shape=(len(sets), problem.shape[1 - axis]),
+        shape=(len(sets), n_others),
     )
     classes = [rank[number] for number in classes]
     within = _within(members, size, lines, classes)

@@ -81,7 +81,7 @@ class NetworkSolver:
         SolverRangeError, SolverError
             As for the flow without rules.
         """
-        families = families_of(problem)
+        families = families_of(problem.rules)
         if families is None:
             return None
         cells = (Cells(families[0], problem), Cells(families[1], problem))

@@ -10,7 +10,9 @@ import pytest
 import matching.engine
 from matching import Params, Publication, Reviewer, Submission, Venue, memory, readiness, recommend
 from matching.errors import MemoryLimitError
-from matching.memory import Need, free_memory, need_of_solve, need_of_texts, require
+from matching.foreseen import need_of_run
+from matching.memory import OF_CLASSES, OF_PROGRAMS, Need, free_memory, need_of_solve, need_of_texts, require
+from matching.prepared import prepare
 from matching.resources import Resources
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -37,7 +39,9 @@ def test_a_need_is_the_sum_of_its_parts_and_says_so():
         {"barred": 10**6},
         {"listed": 10**6},
         {"candidates": 64},
-        {"has_rules": True},
+        {"classes": True},
+        {"programs": True},
+        {"programs": True, "classes": True},
         {"objectives": ("total", "leximin")},
     ],
 )
@@ -119,6 +123,21 @@ def test_readiness_says_what_a_run_will_take():
     with pytest.raises(MemoryLimitError):
         recommend(venue(), params, resources=Resources(memory_limit=(said - 1) * 10**6))
     assert readiness(venue(), Params(scorer="lexical", weights={"text": 0}))["counts"]["memory_mb"] < said / 2
+
+
+def test_rules_that_the_flow_holds_need_little():
+    """Programs take 200 kB a line, which at 30,000 a side is more than most machines have."""
+
+    def need(rules, objective="total"):
+        resolved, conflicts, bounds = prepare(venue(), params := Params(rules=rules, objective=objective))
+        return need_of_run(resolved, conflicts, bounds, params, "lexical").total
+
+    counted = [{"rule": "reviewers_per_submission", "reviewers": {"load_max": {"at_least": 1}}, "at_least": 1}]
+    weighted = [{"rule": "load_weight", "submissions": {"demand": 1}, "weight": 0.5}]
+    lines = 4 + 3
+    assert need(counted) - need([]) == OF_CLASSES * lines
+    assert need(weighted) - need([]) == need([*counted, *weighted]) - need([]) == OF_PROGRAMS * lines
+    assert need(counted, "maximin") - need([], "maximin") == OF_PROGRAMS * lines
 
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the system does not say what a process held")

@@ -122,7 +122,7 @@ def test_the_network_agrees_with_the_programs_at_mid_size(problem, start):
 @given(network_problems())
 def test_full_problems_are_never_left_to_the_programs(problem):
     """Falling back is for other rules and for what lacks something or is exceeded by locks."""
-    if families_of(problem) is not None and every_plan(problem).lacking == 0:
+    if families_of(problem.rules) is not None and every_plan(problem).lacking == 0:
         assert solved(problem) is not None
 
 
@@ -207,7 +207,7 @@ def test_what_a_network_holds_is_told_from_what_it_does_not(form):
     rule, holds = FORMS[form]
     scores = np.arange(16.0).reshape(4, 4) % 7
     problem = AssignmentProblem.of(scores, demand=2, load_max=3, rules=[rule])
-    assert (families_of(problem) is not None) == holds
+    assert (families_of(problem.rules) is not None) == holds
     found = choose.solve(problem, parse_objective("total"))
     assert found.meta["solver"] == ("flow+pricing" if holds else "highs")
     assert found.value == pytest.approx(RuleSolver().solve(problem).value)
@@ -219,16 +219,16 @@ def test_classes_that_overlap_on_different_lines_are_a_network():
     first = bound(np.eye(4)[:2], [[1, 1, 0, 0]], lower=1)
     second = bound(np.eye(4)[2:], [[0, 1, 1, 0], [1, 0, 0, 1]], upper=1)
     problem = AssignmentProblem.of(np.arange(16.0).reshape(4, 4) % 5, demand=2, load_max=3, rules=[first, second])
-    assert families_of(problem) is not None and solved(problem) is not None
+    assert families_of(problem.rules) is not None and solved(problem) is not None
     both = replace(problem, rules=(bound(np.eye(4), [[1, 1, 0, 0]], lower=1), second))
-    assert families_of(both) is None
+    assert families_of(both.rules) is None
 
 
 def test_other_kinds_of_rules_are_none_of_a_network():
     """One rule of another kind sends all to the programs."""
     limit = PairLimit("pairs", np.array([0, 0]), np.array([[0, 0], [1, 1]]), np.array([1]), None, ("a",))
     problem = AssignmentProblem.of(np.eye(3), demand=1, load_max=2, rules=[bound(np.eye(3), np.ones((1, 3))), limit])
-    assert families_of(problem) is None
+    assert families_of(problem.rules) is None
 
 
 def test_locks_that_exceed_a_bound_are_left_to_the_programs():
