@@ -11,11 +11,15 @@ from scipy import sparse
 
 from matching.constraints.bounds import Bound, GroupBound, PairLimit
 from matching.constraints.class_prices import ClassPrices, WithClasses
+from matching.pairs import PairSet
 from matching.scores.base import ScoreOperator
 from matching.scores.priced import SINGLE_PRICES, Priced
-from matching.types import FloatArray, IntArray
+from matching.types import FloatArray, IntArray, PairArray
 
 __all__ = ["Linearised", "rule_terms"]
+
+CLEAR = 8.0  # times the rounding of scores less prices: a row this far below its prices is not looked at pair by pair
+SINGLE = 2.0**-16  # relative rounding of prices in single precision, with room to spare
 
 
 class Linearised(ScoreOperator):
@@ -101,6 +105,27 @@ class Linearised(ScoreOperator):
         if weights is None and self.weights is None and self.terms is None and self._classes.reach <= SINGLE_PRICES:
             return WithClasses(self.scores.priced(row_prices, col_prices), self._classes)
         return super().priced(row_prices, col_prices, weights)
+
+    def exceeding(
+        self,
+        row_prices: FloatArray,
+        col_prices: FloatArray,
+        margin: float,
+        limit: int | None = None,
+        skip: PairSet | None = None,
+    ) -> tuple[PairArray, FloatArray, bool]:
+        """As for every operator. Rows of weight 0 are settled by their prices alone.
+
+        All their scores are 0, so none exceeds a price that with the lowest of the others is not negative. Blocks would
+        leave every one of these pairs to be looked at exactly, since it lies at its price.
+        """
+        if self.only_weights and self.weights is not None and not self.weights.all():
+            lowest = float(col_prices.min(initial=np.inf))
+            settled = (self.weights == 0.0) & (row_prices + lowest + margin >= 0.0)
+            if settled.any():
+                rounding = self.tolerance + SINGLE * (np.abs(row_prices).max() + np.abs(col_prices).max() + 1.0)
+                row_prices = np.where(settled, np.maximum(row_prices, -lowest) + CLEAR * rounding, row_prices)
+        return super().exceeding(row_prices, col_prices, margin, limit, skip)
 
     def linear(self, rows: IntArray, cols: IntArray, score: FloatArray) -> FloatArray:
         """What `values` makes of scores that are at hand; for locked pairs an unknown score may be given as 0."""

@@ -188,6 +188,11 @@ class Duality:
         # lines without room take part in no plan: their pairs are no threat whatever their prices
         u_open = np.where(self.open_rows, u, np.inf)
         w_open = np.where(self.open_cols, w, np.inf)
+        if isinstance(scores, Linearised) and scores.only_weights and scores.weights is not None:
+            # of weight 0 every score is 0 (or unknown), and none exceeds prices that together are not negative; within
+            # the rounding of blocks all these pairs would have to be looked at one by one
+            settled = (scores.weights == 0.0) & (u_open + w_open.min(initial=np.inf) >= 0.0)
+            u_open = np.where(settled, np.inf, u_open)
         if (stored := scores.stored) is not None:
             rows, cols, score = stored
             near = score - u_open[rows] - w_open[cols] > 0.0

@@ -7,6 +7,7 @@ them, exchanges from the flow that came nearest do (`matching.solvers.floors`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,25 +17,28 @@ import numpy as np
 
 from matching.constraints.ideal import ideal_sums
 from matching.constraints.problem import AssignmentProblem
-from matching.objectives import Floors, Total
+from matching.objectives import Floors, Measure, Total
 from matching.solvers.exchange import Arcs
 from matching.solvers.floors import meet
+from matching.solvers.near import NearOracle
 from matching.solvers.oracle import Clock, Extreme, Oracle
 from matching.solvers.stages import Bound, Plan, of_extreme, plan_of
 from matching.types import FloatArray
 
-__all__ = ["CLOSE", "EXACT_PAIRS", "EXCHANGE_PAIRS", "FlowBench", "Lift", "Tell"]
+__all__ = ["CLOSE", "EXACT_PAIRS", "EXCHANGE_PAIRS", "SIZE_PAIRS", "FlowBench", "Lift", "Tell"]
 
 EXACT_PAIRS = 4_000  # problems of at most this many pairs are searched to the end
 CLOSE = 1e-4  # relative gap at which larger ones stop
 EXCHANGED = 6_000_000  # active pairs offered to exchanges in all
 MOST_EXCHANGES = 400
+EXCHANGES_AT_SIZE = 24  # each takes a good part of a second there, and few submissions are below their floors
 EXCHANGE_PAIRS = 50_000  # active pairs above which exchanges are left out, unless there are too many for programs
 EXCHANGEABLE = 3  # exchanges are tried where at most one in this many submissions is below its floor
 LIFTS = 14  # doublings of a multiplier from FIRST_PULL: up to 2048 times the weight of the others
 FIRST_PULL = 0.25
 REFINES = 4  # flows with smaller multipliers once the floors are met
 FEW = 16  # submissions below their floor that multipliers can serve, or a twentieth of all
+SIZE_PAIRS = 4_000_000  # pairs of the whole matrix above which linear programs take minutes and flows seconds
 MANY_PAIRS = 1_000_000  # active pairs above which multipliers are tried however many are below
 
 Tell = Callable[[str, float | None, float | None], None]
@@ -84,6 +88,7 @@ class FlowBench:
         self.total: Extreme | None = self.oracle.best(tell=lambda phase, rounds, value: tell(phase, value, None))
         """The best total without rules; None where the limit came first."""
         self._lifts: list[Lift] = []
+        self.slopes: dict[Measure, FloatArray] = {}  # weights that bound a wish well, where a later one starts with it
         self.solves: dict[str, int] = {"flows": 1, "programs": 0}
 
     @cached_property
@@ -97,10 +102,21 @@ class FlowBench:
         """Submissions that need reviews, bool of shape (n_submissions,)."""
         return self.problem.demand > 0
 
+    @cached_property
+    def near(self) -> NearOracle:
+        """An oracle on the active pairs of now and on those offered to it later."""
+        state = self.oracle.state
+        return NearOracle(self.problem, clock=self.clock, active=np.column_stack([state.rows, state.cols]))
+
     @property
     def exact(self) -> bool:
         """Whether the problem is small enough to be searched to the end."""
         return self.problem.shape[0] * self.problem.shape[1] <= EXACT_PAIRS
+
+    @property
+    def at_size(self) -> bool:
+        """Whether there are no rules and too many pairs for linear programs, so that flows must do."""
+        return not self.problem.rules and not self.exact and math.prod(self.problem.shape) > SIZE_PAIRS
 
     def done(self, plan: Plan, bound: Bound) -> bool:
         """Whether a gap is no reason to go on."""
@@ -145,7 +161,7 @@ class FlowBench:
         pull_of_best = np.zeros(n_submissions)
         plan: Plan | None = None
         most = max(FEW, n_submissions // 20)
-        if self.oracle.state.rows.size > MANY_PAIRS:
+        if self.at_size or self.oracle.state.rows.size > MANY_PAIRS:
             most = n_submissions
         low_pull, pull, extreme = np.zeros(n_submissions), np.zeros(n_submissions), self.total
         steps = LIFTS
@@ -180,7 +196,7 @@ class FlowBench:
             if bound.bound < best.bound:
                 best, pull_of_best = bound, pull
         near = int((extreme.sums < floors - slack).sum()) * EXCHANGEABLE <= n_submissions
-        if EXCHANGE_PAIRS < self.oracle.state.rows.size <= MANY_PAIRS:
+        if EXCHANGE_PAIRS < self.oracle.state.rows.size <= MANY_PAIRS and not self.at_size:
             near = False  # there the programs are quicker
         if exchange and plan is None and near and not self.exact and not self.clock.over:
             plan = self._by_exchanges(extreme, floors)
@@ -193,7 +209,7 @@ class FlowBench:
         width = problem.shape[1]
         taken = np.isin(state.rows * width + state.cols, start.rows * width + start.cols)
         base = np.bincount(problem.locked[:, 0], weights=state.held, minlength=problem.shape[0]).astype(np.float64)
-        flows = min(MOST_EXCHANGES, EXCHANGED // max(1, state.rows.size) + 10)
+        flows = EXCHANGES_AT_SIZE if self.at_size else min(MOST_EXCHANGES, EXCHANGED // max(1, state.rows.size) + 10)
 
         def over() -> bool:
             self.tell("rounding", None, None)

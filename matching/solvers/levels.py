@@ -12,6 +12,7 @@ plans in that order are exactly the leximin ones. Elsewhere who stays behind is 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -19,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matching.objectives import Floors, Level, Shortfall
+from matching.solvers.flowbench import SIZE_PAIRS
 from matching.solvers.milp import Lowest
 from matching.solvers.oracle import slack_of
 from matching.solvers.stages import Bound, Constraints, Plan
@@ -28,6 +30,7 @@ from matching.types import FloatArray
 __all__ = ["LEVELS", "Levels", "keeps_behind", "leximin", "lowered", "with_floors", "with_loss"]
 
 LEVELS = 32  # levels settled one by one; a tenth of the submissions is below the last one at most venues
+LEAST_LEVELS = 4  # of them at any size; above SIZE_PAIRS they fall as flows grow, so that they end by themselves
 SHARE = 0.7  # of the time limit up to which levels are begun
 DEEP = 0.65  # of the time limit up to which whole sets are searched for them
 REWINDS = 4 * LEVELS  # after which the levels settled by then are all that is claimed
@@ -63,7 +66,7 @@ class Levels:
 
 
 def leximin(bench: Workbench, constraints: Constraints, plan: Plan, *, sets: bool = True) -> Levels:
-    """The leximin plan among those that keep the constraints, up to LEVELS levels.
+    """The leximin plan among those that keep the constraints, up to LEVELS levels, fewer in very large problems.
 
     `sets` says whether levels may be proven by whole sets of people: a loss would lower floors that such a proof takes
     as they are.
@@ -84,6 +87,10 @@ class _Levels:
         self.bounds: list[Bound] = []
         self.before: list[tuple[int, FloatArray, NDArray[np.bool_]]] = []  # each level of `climb`: what there was
         self.rewinds = 0
+        self.most = LEVELS
+        if bench.at_size:  # a level costs a few flows, whose time grows with the lines rather than the pairs
+            pairs = math.prod(bench.problem.shape)
+            self.most = max(LEAST_LEVELS, round(LEVELS * math.sqrt(SIZE_PAIRS / pairs)))
         self.floors = np.full(bench.problem.shape[0], -np.inf)
         self.among: NDArray[np.bool_] = np.array(bench.wanting)
 
@@ -96,7 +103,7 @@ class _Levels:
     def jump(self) -> None:
         """The highest level up to which the best possible sums can be had by all together."""
         ideal = self.bench.ideal
-        steps = np.unique(ideal[self.among])[:LEVELS]
+        steps = np.unique(ideal[self.among])[: self.most]
         good, bad, reach = 0, steps.size + 1, 1
         while bad - good > 1 and not self.over:
             at = min(reach, steps.size) if bad > steps.size else (good + bad) // 2
@@ -140,7 +147,7 @@ class _Levels:
 
     def _climb(self) -> Levels:
         bench = self.bench
-        while self.among.any() and len(self.bounds) < LEVELS and self.rewinds <= REWINDS and not self.over:
+        while self.among.any() and len(self.bounds) < self.most and self.rewinds <= REWINDS and not self.over:
             measure = Level(self.among)
             # tiny problems are settled by the prices of shares of people, so these come first there
             self.plan, bound = bench.maximise(measure, self.kept, self.plan, sets=self.sets and not bench.exact)
@@ -191,7 +198,8 @@ class _Levels:
         """As many as can be off the present level, up to the next one there is: fewest stay behind."""
         floors = np.where(self.among, float(self.plan.sums[self.among].min()) - self.plan.cost, -np.inf)
         kept = with_floors(self.kept, floors)
-        self.plan, _ = self.bench.maximise(Shortfall(height, self.among), kept, self.plan)
+        if not self.bench.at_size:  # there it would cost a minute a level; who stays is the plan's choice
+            self.plan, _ = self.bench.maximise(Shortfall(height, self.among), kept, self.plan)
 
     def _settle(self, settled: NDArray[np.bool_], level: float) -> None:
         self.floors = np.where(self.among, np.maximum(self.floors, level), self.floors)
@@ -211,7 +219,7 @@ class _Levels:
             chain.append((measure, measure.value(self.plan.sums)))
         before = self.floors
         complete = len(chain) == int(among.sum())
-        while self.among.any() and len(self.bounds) < LEVELS and not self.over:
+        while self.among.any() and len(self.bounds) < self.most and not self.over:
             level = float(self.plan.sums[self.among].min())
             measure_of_rest = Level(self.among)
             answer = bench.ask(measure_of_rest, self.kept, self.plan, integral=False)

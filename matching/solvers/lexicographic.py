@@ -25,6 +25,7 @@ from matching.solvers.base import Progress, ProgressCallback, Proof, Solution, S
 from matching.solvers.concave import WelfareSolver
 from matching.solvers.evenness import EvennessBound, evenest_of, spread
 from matching.solvers.levels import keeps_behind, leximin, lowered, with_floors, with_loss
+from matching.solvers.marks import by_marks
 from matching.solvers.milp.ruled import solution_of
 from matching.solvers.oracle import Clock, slack_of
 from matching.solvers.pricing import evenest, plan_from, without_plan
@@ -239,6 +240,8 @@ class Run:
 
     def _found(self, measure: Measure) -> tuple[Plan, Bound]:
         bench = self.bench
+        if bench.at_size and (plan_and_bound := self._at_size(measure)) is not None:
+            return plan_and_bound
         bent = isinstance(measure, Welfare) or any(isinstance(other, Welfare) for other, _ in self.constraints)
         if isinstance(measure, Welfare) and any(rule.price is not None for rule in bench.problem.rules):
             # welfare has no unit to set a missed rule's price against, and the programs would
@@ -252,6 +255,19 @@ class Run:
         if bench.done(self.plan, bound):
             return self.plan, bound
         return by_slopes(bench, measure, self.constraints, self.plan, bound)
+
+    def _at_size(self, measure: Measure) -> tuple[Plan, Bound] | None:
+        """A threshold, or a total beside one that leaves it a choice, in a problem too large for programs."""
+        bench = self.bench
+        others = [other for other, _ in self.constraints]
+        if not isinstance(measure, Shortfall | Total) or any(isinstance(other, Welfare) for other in others):
+            return None
+        if not any(isinstance(other, Shortfall) for other in (measure, *others)):
+            return None
+        bound = bench.ideal_bound(measure, self.constraints)
+        if bench.done(self.plan, bound):
+            return self.plan, bound
+        return by_marks(bench, measure, self.constraints, self.plan, bound)
 
     def _paid(self, measure: Measure, plan: Plan, bound: Bound) -> Plan:
         """A better plan that keeps the wishes before it after paying for the rules it misses.

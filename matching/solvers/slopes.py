@@ -21,7 +21,7 @@ from matching.solvers.stages import Bound, Constraints, Plan, of_extreme, plan_o
 from matching.solvers.workbench import Workbench
 from matching.types import FloatArray, IntArray
 
-__all__ = ["by_slopes"]
+__all__ = ["by_slopes", "climbed"]
 
 STEPS = 8  # weights k tried
 FACTOR = 8.0  # between them until the mark is kept by one and not by another
@@ -42,7 +42,7 @@ def by_slopes(
     floors = bench.floors_of(constraints)
     bench.oracle.state.add(plan.pairs)
     if not marks:
-        found = _climb(bench, [(1.0, measure)], floors, plan, None)
+        found = climbed(bench, [(1.0, measure)], floors, plan, None)
         return bench.better(plan, found, measure, constraints), bound
     slope = float(measure.weights(plan.sums).sum())
     scales = [slope / max(float(constraints[at][0].weights(plan.sums).sum()), 1e-300) for at in marks]
@@ -65,7 +65,7 @@ def by_slopes(
         # from the flow's own plan as well: it lies far from the present one where the slopes do
         kept = False
         for begin in (start, plan_of(bench.problem, extreme.pairs)):
-            found = _climb(bench, mixed, floors, begin, _worth(bench, mixed, begin, y, extreme))
+            found = climbed(bench, mixed, floors, begin, _worth(bench, mixed, begin, y, extreme))
             kept |= found.keeps(constraints)
             plan = bench.better(plan, found, measure, constraints)
         if kept:
@@ -90,14 +90,27 @@ def _worth(
     return np.asarray(reduced >= -max(0.0, float(margin)))
 
 
-def _climb(
+def climbed(
     bench: Workbench,
     mixed: list[tuple[float, Measure]],
     floors: FloatArray,
     plan: Plan,
     use: NDArray[np.bool_] | None,
+    flows: int = FLOWS,
 ) -> Plan:
-    """Exchanges that raise the mixture and keep the floors that are kept."""
+    """Exchanges that raise the mixture and keep the floors that are kept.
+
+    Parameters
+    ----------
+    mixed : list of (float, Measure)
+        Weights, and sums over submissions: Total, Shortfall or Welfare.
+    floors : ndarray of shape (n_submissions,), float64
+        -inf where there is none.
+    use : ndarray of shape (n_active,), bool, or None
+        Active pairs that may be used besides those of the plan; None for all.
+    flows : int
+        Most exchanges.
+    """
     state, problem = bench.oracle.state, bench.problem
     arcs = Arcs(problem.shape, state.rows, state.cols, state.plain, state.load_min, state.load_max)
     width = problem.shape[1]
@@ -121,7 +134,7 @@ def _climb(
 
     with bench.clock.stage("exchange"):
         rng = np.random.default_rng(bench.rng)
-        taken, _ = climb(arcs, taken, base, gain, rng, FLOWS, over)
+        taken, _ = climb(arcs, taken, base, gain, rng, flows, over)
     pairs = np.concatenate([problem.locked, np.column_stack([arcs.rows, arcs.cols])[taken]])
     return plan_of(problem, pairs)
 

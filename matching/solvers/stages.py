@@ -22,6 +22,8 @@ __all__ = [
     "plan_of", "priced", "restated", "shared_out",
 ]  # fmt: skip
 
+ENTRIES = 1 << 21  # pairs looked at together
+
 Constraints = tuple[tuple[Measure, float], ...]
 """g and c of earlier wishes: ``g(U) >= c``."""
 
@@ -132,16 +134,22 @@ def ideal_prices(state: State, weights: FloatArray) -> tuple[FloatArray, FloatAr
     """
     problem = state.problem
     u = np.zeros(problem.shape[0])
-    everyone = slice(0, problem.shape[1])
-    for row in np.flatnonzero((weights > 0) & (state.supply > 0)).tolist():
-        line = np.array(problem.scores.block(slice(row, row + 1), everyone)[0], dtype=np.float64)
-        line[np.isnan(line) | (state.load_max <= 0)] = -np.inf
-        line[state.closed.row(row)] = -np.inf
-        wanted = int(state.supply[row])
-        if wanted <= line.size:
-            last = int(np.argpartition(-line, wanted - 1)[wanted - 1])
-            if np.isfinite(line[last]):
-                u[row] = weights[row] * float(problem.scores.values(np.array([row]), np.array([last]))[0])
+    everyone, step = slice(0, problem.shape[1]), max(1, ENTRIES // max(1, problem.shape[1]))
+    asked = np.flatnonzero((weights > 0) & (state.supply > 0))
+    for top in range(0, problem.shape[0], step):
+        inside = asked[(asked >= top) & (asked < top + step)]
+        if not inside.size:
+            continue
+        rows = slice(int(inside[0]), int(inside[-1]) + 1)
+        part = np.array(problem.scores.block(rows, everyone), dtype=np.float64)
+        part[np.isnan(part) | (state.load_max <= 0)[None, :]] = -np.inf
+        part[state.closed.within(rows, everyone)] = -np.inf
+        for row in inside.tolist():
+            line, wanted = part[row - rows.start], int(state.supply[row])
+            if wanted <= line.size:
+                last = int(np.argpartition(-line, wanted - 1)[wanted - 1])
+                if np.isfinite(line[last]):
+                    u[row] = weights[row] * float(problem.scores.values(np.array([row]), np.array([last]))[0])
     return u, np.zeros(problem.shape[1])
 
 

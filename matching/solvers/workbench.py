@@ -18,6 +18,7 @@ from scipy import sparse
 from matching.constraints.problem import AssignmentProblem
 from matching.objectives import Floors, Level, Measure, Shortfall, Total
 from matching.solvers.base import Solution
+from matching.solvers.descent import certified, descend, first_weights
 from matching.solvers.flowbench import CLOSE, Lift, Tell
 from matching.solvers.milp import ArcAnswer, ArcProgram
 from matching.solvers.oracle import Clock, slack_of
@@ -40,6 +41,7 @@ __all__ = ["CLOSE", "Lift", "Workbench", "bound_of"]
 SEARCHED = 1e-3  # relative gap to the integer solver's own bound at which it stops on problems that are not tiny
 NODES = 500  # of an integer search on problems that are not tiny and have no rules
 MANY_LOW = 8  # submissions below their floors in the best total, above which sets come before multipliers
+DESCENT = 24  # flows on the way down the dual
 HALVINGS = 4  # levels tried between the plan's and the bound
 
 
@@ -81,6 +83,7 @@ class Workbench(SetBench):
         sets : bool
             Whether bounds over whole sets of people serve too.
         """
+        programs &= not self.at_size
         sets &= programs
         plan, bound = present, self.ideal_bound(measure, constraints)
         if self.done(plan, bound) or self.clock.over:
@@ -95,6 +98,8 @@ class Workbench(SetBench):
             plan, bound, best = self._by_program(measure, constraints, plan, bound)
         if isinstance(measure, Level) and not best and not self.exact and not self.problem.rules:
             plan = self._by_halving(measure, constraints, plan, bound)
+        if self.at_size and isinstance(measure, Level) and not self.done(plan, bound):
+            bound = self._by_descent(measure, constraints, plan, bound)
         if sets and self.exact and bound.gap(plan) > 0.0:  # the plan is the best; shares of people say too much
             if isinstance(measure, Level):
                 plan, bound, _ = self.within_reach(measure, constraints, plan, bound, search=False)
@@ -188,6 +193,14 @@ class Workbench(SetBench):
             high = bound.bound if better is not plan else high
             plan = better
         return plan
+
+    def _by_descent(self, measure: Level, constraints: Constraints, plan: Plan, bound: Bound) -> Bound:
+        """The better of this bound and what steps down the dual prove, where a level stays below the ideal sums."""
+        kept = tuple(1.0 if isinstance(other, Floors) else 0.0 for other, _ in constraints)
+        start = first_weights(measure, constraints, kept, plan.sums)
+        found = descend(self, measure, constraints, start, plan.value(measure), DESCENT)
+        proven = certified(self, measure, constraints, found)
+        return bound if proven is None else min(bound, proven, key=lambda one: one.bound)
 
     def _at_level(self, measure: Level, constraints: Constraints, plan: Plan, level: float) -> Plan:
         kept = self.floors_of(constraints)
