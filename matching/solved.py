@@ -14,7 +14,7 @@ from matching.plan.audit import AuditReport, require_clean
 from matching.scores.fan import sweeping
 from matching.solvers.base import Progress, ProgressCallback, Solution
 from matching.solvers.choose import solve
-from matching.solvers.oracle import Clock
+from matching.solvers.clock import Clock
 from matching.solvers.pricing import without_plan
 from matching.solvers.start import Start
 

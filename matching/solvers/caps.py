@@ -7,7 +7,7 @@ import numpy as np
 from matching.constraints.pair_numbers import PairNumbers
 from matching.constraints.problem import AssignmentProblem
 from matching.errors import InvalidParamsError, Issue
-from matching.solvers.oracle import State
+from matching.solvers.state import State
 from matching.types import IntArray
 
 __all__ = ["TINY", "cap_sums", "rounded_down"]

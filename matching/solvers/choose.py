@@ -10,12 +10,12 @@ from matching.constraints.problem import AssignmentProblem
 from matching.objectives import Wish
 from matching.scores.fan import sweeping
 from matching.solvers.base import ProgressCallback, Solution
+from matching.solvers.clock import Clock
 from matching.solvers.concave import WelfareSolver
 from matching.solvers.envy import EnvySolver
 from matching.solvers.lexicographic import StackSolver
 from matching.solvers.milp import RuleSolver
 from matching.solvers.networked import NetworkSolver
-from matching.solvers.oracle import Clock
 from matching.solvers.perturbed import PerturbedSolver
 from matching.solvers.pricing import PricingSolver
 from matching.solvers.randomised import RandomisedSolver

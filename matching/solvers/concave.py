@@ -18,8 +18,9 @@ from matching.constraints.ideal import welfare_of
 from matching.constraints.problem import AssignmentProblem
 from matching.objectives import Welfare
 from matching.solvers.base import Progress, ProgressCallback, Solution, Status
+from matching.solvers.clock import Clock
 from matching.solvers.mixing import Search, proof_of
-from matching.solvers.oracle import Clock, Oracle
+from matching.solvers.oracle import Oracle
 from matching.solvers.pricing import PricingSolver, without_plan
 from matching.solvers.ruled_welfare import RuledSearch
 

@@ -25,9 +25,10 @@ from matching.objectives import Floors, Total
 from matching.pairs import in_row_order
 from matching.scores.base import blocks
 from matching.solvers.base import Progress, ProgressCallback, Proof, Solution, Status, frozen
+from matching.solvers.clock import Clock, slack_of
 from matching.solvers.milp import ArcProgram
 from matching.solvers.milp.ruled import solution_of
-from matching.solvers.oracle import DENSE_PAIRS, Clock, Oracle, slack_of
+from matching.solvers.oracle import DENSE_PAIRS, Oracle
 from matching.solvers.picking import picked_plan
 from matching.solvers.pricing import evenest, plan_from, without_plan
 from matching.solvers.swaps import Desk

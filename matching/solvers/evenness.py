@@ -27,12 +27,13 @@ from numpy.typing import NDArray
 
 from matching.constraints.linearised import Linearised
 from matching.solvers.base import Proof, frozen
+from matching.solvers.clock import slack_of
 from matching.solvers.flow import Flow, Scale, Segments, transport
-from matching.solvers.oracle import State, slack_of
 from matching.solvers.prices import Prices, Residual
 from matching.solvers.pricing import evenest
 from matching.solvers.ruled_evenness import even_under_rules
 from matching.solvers.stages import Bound, Constraints, Plan, plan_of, shared_out
+from matching.solvers.state import State
 from matching.solvers.ties import UNWANTED, detours_of
 from matching.solvers.workbench import Workbench
 from matching.types import FloatArray, IntArray

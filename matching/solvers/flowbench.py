@@ -18,10 +18,11 @@ import numpy as np
 from matching.constraints.ideal import ideal_sums
 from matching.constraints.problem import AssignmentProblem
 from matching.objectives import Floors, Measure, Total
+from matching.solvers.clock import Clock
 from matching.solvers.exchange import Arcs
 from matching.solvers.floors import meet
 from matching.solvers.near import NearOracle
-from matching.solvers.oracle import Clock, Extreme, Oracle
+from matching.solvers.oracle import Extreme, Oracle
 from matching.solvers.stages import Bound, Plan, of_extreme, plan_of
 from matching.types import FloatArray
 

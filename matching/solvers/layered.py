@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from matching.solvers.cells import Cells
 from matching.solvers.flow import Scale, cheapest
-from matching.solvers.oracle import State
 from matching.solvers.potentials import Group, Number, relaxed
+from matching.solvers.state import State
 from matching.types import IntArray
 
 __all__ = ["Laid", "Layered", "Marks"]

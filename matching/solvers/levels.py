@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matching.objectives import Floors, Level, Shortfall
+from matching.solvers.clock import slack_of
 from matching.solvers.flowbench import SIZE_PAIRS
 from matching.solvers.milp import Lowest
-from matching.solvers.oracle import slack_of
 from matching.solvers.stages import Bound, Constraints, Plan
 from matching.solvers.workbench import Workbench, bound_of
 from matching.types import FloatArray

@@ -22,12 +22,12 @@ from matching.constraints.ideal import welfare_of
 from matching.constraints.problem import AssignmentProblem
 from matching.objectives import Level, Measure, Shortfall, Total, Welfare, Wish
 from matching.solvers.base import Progress, ProgressCallback, Proof, Solution, Status
+from matching.solvers.clock import Clock, slack_of
 from matching.solvers.concave import WelfareSolver
 from matching.solvers.evenness import EvennessBound, evenest_of, spread
 from matching.solvers.levels import keeps_behind, leximin, lowered, with_floors, with_loss
 from matching.solvers.marks import by_marks
 from matching.solvers.milp.ruled import solution_of
-from matching.solvers.oracle import Clock, slack_of
 from matching.solvers.pricing import evenest, plan_from, without_plan
 from matching.solvers.slopes import by_slopes
 from matching.solvers.stages import Bound, Constraints, Plan, kept_value, plan_of, restated

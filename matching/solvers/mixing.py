@@ -13,9 +13,10 @@ from matching.constraints.problem import AssignmentProblem
 from matching.constraints.whole import whole_bound
 from matching.objectives import Welfare
 from matching.solvers.base import Progress, ProgressCallback, Proof, Solution, Status, frozen
+from matching.solvers.clock import slack_of
 from matching.solvers.exchange import Arcs, gentle_gain, reassign
 from matching.solvers.master import best_mixture
-from matching.solvers.oracle import Extreme, Oracle, slack_of
+from matching.solvers.oracle import Extreme, Oracle
 from matching.solvers.sets import Priced, SetMaster
 from matching.solvers.stated import bound_and_gap, stated
 from matching.types import FloatArray, IntArray, PairArray

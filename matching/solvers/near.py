@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from matching.solvers.oracle import Oracle, Over
+from matching.solvers.oracle import Oracle
+from matching.solvers.state import Over
 from matching.types import FloatArray
 
 __all__ = ["NearOracle"]

@@ -20,12 +20,13 @@ from matching.errors import SolverError, SolverRangeError
 from matching.scores.fan import sweeping
 from matching.solvers.base import Progress, ProgressCallback, Solution
 from matching.solvers.cells import Cells, Parts
+from matching.solvers.clock import Clock, slack_of
 from matching.solvers.flow import Scale
 from matching.solvers.layered import Laid, Layered, Marks
 from matching.solvers.milp.shared import rows_of
 from matching.solvers.networked_proof import Priced, RulePrices, answer_of, rule_prices
 from matching.solvers.networked_ties import evened
-from matching.solvers.oracle import DENSE_PAIRS, PRICES_MOVE, Clock, Oracle, slack_of
+from matching.solvers.oracle import DENSE_PAIRS, PRICES_MOVE, Oracle
 from matching.types import IntArray, PairArray
 
 __all__ = ["NetworkSolver"]

@@ -12,8 +12,9 @@ from matching.constraints.problem import AssignmentProblem
 from matching.objectives import Total
 from matching.solvers.base import Proof, Solution, Status, frozen
 from matching.solvers.cells import Cells
+from matching.solvers.clock import Clock, slack_of
 from matching.solvers.layered import Laid, Marks
-from matching.solvers.oracle import Clock, State, open_prices, slack_of
+from matching.solvers.state import State, open_prices
 from matching.types import FloatArray
 
 __all__ = ["Priced", "RulePrices", "answer_of", "rule_prices"]

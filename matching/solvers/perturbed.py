@@ -25,13 +25,15 @@ from matching.constraints.problem import AssignmentProblem
 from matching.errors import SolverError
 from matching.objectives import parse_objective
 from matching.solvers.base import Progress, ProgressCallback, Solution
+from matching.solvers.clock import Clock, slack_of
 from matching.solvers.flow import Scale, Segments, transport
-from matching.solvers.oracle import DENSE_PAIRS, Clock, Extreme, State, open_prices, slack_of
+from matching.solvers.oracle import DENSE_PAIRS, Extreme
 from matching.solvers.prices import Prices, Residual
 from matching.solvers.quadratic import QuadraticDual
 from matching.solvers.randomised import Lottery, capped, lottery_solution
 from matching.solvers.ruled_lottery import ruled_lottery
 from matching.solvers.sampling import nearest_units
+from matching.solvers.state import State, open_prices
 from matching.types import FloatArray, IntArray
 
 __all__ = ["PerturbedSolver"]

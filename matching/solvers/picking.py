@@ -14,7 +14,8 @@ import heapq
 import numpy as np
 from scipy import sparse
 
-from matching.solvers.oracle import Oracle, State
+from matching.solvers.oracle import Oracle
+from matching.solvers.state import State
 from matching.types import IntArray, PairArray
 
 __all__ = ["picked_plan"]

@@ -10,8 +10,9 @@ import numpy as np
 
 from matching.constraints.problem import AssignmentProblem
 from matching.solvers.base import Progress, ProgressCallback, Solution, Status, frozen
+from matching.solvers.clock import Clock, slack_of
 from matching.solvers.flow import Flow
-from matching.solvers.oracle import DENSE_PAIRS, Clock, Extreme, Oracle, slack_of
+from matching.solvers.oracle import DENSE_PAIRS, Extreme, Oracle
 from matching.solvers.repair import RepairOracle, closest
 from matching.solvers.start import START, Start
 from matching.solvers.stated import bound_and_gap

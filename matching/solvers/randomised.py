@@ -23,7 +23,8 @@ from matching.objectives import Total, Wish, parse_objective
 from matching.pairs import in_row_order
 from matching.solvers.base import Progress, ProgressCallback, Proof, Solution, Status, frozen
 from matching.solvers.caps import TINY, cap_sums, rounded_down
-from matching.solvers.oracle import DENSE_PAIRS, Clock, Extreme, Oracle
+from matching.solvers.clock import Clock
+from matching.solvers.oracle import DENSE_PAIRS, Extreme, Oracle
 from matching.solvers.pricing import evenest, plan_from, without_plan
 from matching.solvers.ruled_lottery import ruled_lottery
 from matching.solvers.sampling import facts_of_draw, round_units, unit_bits

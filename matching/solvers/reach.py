@@ -18,7 +18,7 @@ from scipy import optimize, sparse
 from matching.constraints.problem import AssignmentProblem
 from matching.constraints.whole import whole_sets
 from matching.constraints.worth import Worth
-from matching.solvers.oracle import Clock
+from matching.solvers.clock import Clock
 from matching.solvers.setbook import SetBook
 from matching.solvers.tangents import Tangents
 from matching.types import FloatArray, IntArray, PairArray

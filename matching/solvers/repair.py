@@ -17,12 +17,14 @@ from numpy.typing import NDArray
 from matching.constraints.problem import AssignmentProblem
 from matching.pairs import PairSet
 from matching.solvers.balance import Network, balance, polished
+from matching.solvers.clock import Clock, slack_of
 from matching.solvers.flow import Flow
 from matching.solvers.kept import keep_most
 from matching.solvers.listed import MOST_LINES, Listed, best_of, margin_for
-from matching.solvers.oracle import DENSE_PAIRS, Clock, Extreme, Oracle, Over, slack_of
+from matching.solvers.oracle import DENSE_PAIRS, Extreme, Oracle
 from matching.solvers.prices import Prices
 from matching.solvers.start import Start
+from matching.solvers.state import Over
 from matching.types import FloatArray, IntArray
 
 __all__ = ["RepairOracle", "closest"]

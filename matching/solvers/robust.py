@@ -22,11 +22,12 @@ from matching.constraints.pair_numbers import PairNumbers
 from matching.constraints.problem import AssignmentProblem
 from matching.objectives import Total, parse_objective
 from matching.solvers.base import Progress, ProgressCallback, Proof, Solution, Status, frozen
+from matching.solvers.clock import Clock
 from matching.solvers.milp import ArcAnswer, ArcProgram
 from matching.solvers.milp.program import DENSE_PAIRS as FEW_PAIRS
 from matching.solvers.milp.ruled import solution_of
 from matching.solvers.milp.search import EXACT_PAIRS
-from matching.solvers.oracle import DENSE_PAIRS, Clock, Extreme, Oracle
+from matching.solvers.oracle import DENSE_PAIRS, Extreme, Oracle
 from matching.solvers.pricing import evenest, plan_from, without_plan
 from matching.solvers.stated import bound_and_gap, stated
 from matching.solvers.worst_case import Bounded, Cautious, CornerSearch, Taken, WorstCase, lowest_bound

@@ -24,6 +24,7 @@ from matching.objectives import Total, Wish
 from matching.pairs import in_row_order
 from matching.solvers.base import Progress, ProgressCallback, Proof, Solution, Status, frozen
 from matching.solvers.caps import TINY, cap_sums, rounded_down
+from matching.solvers.clock import Clock
 from matching.solvers.milp import ArcAnswer, ArcProgram
 from matching.solvers.milp.plans import BestPlan, Plans, WholePlan
 from matching.solvers.milp.program import DENSE_PAIRS
@@ -32,7 +33,6 @@ from matching.solvers.milp.ruled import solution_of
 from matching.solvers.milp.search import Search
 from matching.solvers.milp.shares import Mixed, Mixing
 from matching.solvers.milp.squares import SquaredLinear
-from matching.solvers.oracle import Clock
 from matching.solvers.pricing import without_plan
 from matching.solvers.sampling import facts_of_draw, one_of
 from matching.solvers.stated import bound_and_gap, stated

@@ -17,11 +17,11 @@ from matching.objectives import Total, Welfare
 from matching.pairs import PairSet
 from matching.scores.base import SparseScores
 from matching.solvers.base import Progress, ProgressCallback, Solution, Status
+from matching.solvers.clock import Clock
 from matching.solvers.master import best_mixture
 from matching.solvers.milp import ArcAnswer, ArcProgram, RuleSolver, Weighted
 from matching.solvers.milp.shared import rows_of
 from matching.solvers.mixing import ENOUGH, MIXED, proof_of, tangents
-from matching.solvers.oracle import Clock
 from matching.solvers.pricing import without_plan
 from matching.solvers.stated import stated
 from matching.types import FloatArray, PairArray

@@ -22,7 +22,7 @@ from matching.constraints.problem import AssignmentProblem
 from matching.constraints.whole import WholeSets, whole_sets
 from matching.constraints.worth import Worth, worth_of
 from matching.objectives import Measure, Shortfall, Total, Welfare
-from matching.solvers.oracle import Clock, slack_of
+from matching.solvers.clock import Clock, slack_of
 from matching.solvers.setbook import SetBook
 from matching.solvers.stages import Constraints
 from matching.solvers.tangents import Tangents

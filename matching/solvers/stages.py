@@ -13,7 +13,9 @@ from matching.constraints.problem import AssignmentProblem
 from matching.objectives import Floors, Level, Measure, Shortfall, Total, Welfare
 from matching.pairs import in_row_order
 from matching.solvers.base import Proof, frozen
-from matching.solvers.oracle import Extreme, State, slack_of
+from matching.solvers.clock import slack_of
+from matching.solvers.oracle import Extreme
+from matching.solvers.state import State
 from matching.solvers.stated import bound_and_gap
 from matching.types import FloatArray, PairArray
 

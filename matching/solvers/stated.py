@@ -9,7 +9,7 @@ import numpy as np
 from matching.constraints.problem import AssignmentProblem
 from matching.pairs import in_row_order
 from matching.solvers.base import Proof, Solution, Status, frozen
-from matching.solvers.oracle import Clock, slack_of
+from matching.solvers.clock import Clock, slack_of
 from matching.types import IntArray, PairArray
 
 __all__ = ["bound_and_gap", "stated"]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from matching.constraints.envy import envy_by_submission
 from matching.constraints.problem import AssignmentProblem
 from matching.pairs import in_row_order
-from matching.solvers.oracle import Clock, slack_of
+from matching.solvers.clock import Clock, slack_of
 from matching.types import FloatArray, IntArray, PairArray
 
 __all__ = ["Desk", "Move"]

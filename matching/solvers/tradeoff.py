@@ -16,8 +16,8 @@ from matching.constraints.problem import AssignmentProblem
 from matching.errors import InvalidParamsError, Issue
 from matching.objectives import Wish
 from matching.solvers.base import Progress, ProgressCallback, Proof, Solution
+from matching.solvers.clock import Clock, slack_of
 from matching.solvers.lexicographic import Run, first_plan
-from matching.solvers.oracle import Clock, slack_of
 from matching.solvers.units import in_unit, restored, restored_proof, unit_of
 from matching.solvers.workbench import Workbench
 

@@ -18,10 +18,10 @@ from scipy import sparse
 from matching.constraints.problem import AssignmentProblem
 from matching.objectives import Floors, Level, Measure, Shortfall, Total
 from matching.solvers.base import Solution
+from matching.solvers.clock import Clock, slack_of
 from matching.solvers.descent import certified, descend, first_weights
 from matching.solvers.flowbench import CLOSE, Lift, Tell
 from matching.solvers.milp import ArcAnswer, ArcProgram
-from matching.solvers.oracle import Clock, slack_of
 from matching.solvers.setbench import ENOUGH, PROGRAM_PAIRS, SetBench
 from matching.solvers.stages import (
     Bound,

@@ -24,7 +24,7 @@ from scipy import sparse
 from matching.constraints.pair_numbers import PairNumbers
 from matching.scores.base import ScoreOperator
 from matching.solvers.base import Progress, ProgressCallback
-from matching.solvers.oracle import Clock, slack_of
+from matching.solvers.clock import Clock, slack_of
 from matching.types import FloatArray, IntArray
 
 __all__ = ["Bounded", "Cautious", "Corner", "CornerSearch", "Source", "Taken", "WorstCase", "lowest_bound"]

@@ -13,11 +13,12 @@ from typing import TypeAlias
 import numpy as np
 from scipy import sparse
 
+from matching.solvers.clock import Clock
 from matching.solvers.milp.model import FREE, Model
 from matching.solvers.milp.rows import RuleRows
 from matching.solvers.milp.shared import Links, SharedRows
 from matching.solvers.milp.wishes import SumRows, WishRows
-from matching.solvers.oracle import Capacity, Clock, State
+from matching.solvers.state import Capacity, State
 from matching.types import FloatArray, IntArray, PairArray
 
 __all__ = ["ArcRows", "Phase"]

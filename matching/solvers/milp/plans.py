@@ -13,7 +13,7 @@ from matching.objectives import Total
 from matching.solvers.milp.linear import ArcLinear
 from matching.solvers.milp.model import FREE, Program
 from matching.solvers.milp.reading import COUNT, Reading
-from matching.solvers.oracle import Capacity
+from matching.solvers.state import Capacity
 from matching.types import FloatArray, IntArray, PairArray
 
 __all__ = ["BestPlan", "Plans", "WholePlan"]

@@ -16,10 +16,12 @@ from scipy import sparse
 
 from matching.constraints.problem import AssignmentProblem
 from matching.objectives import Measure, Total
+from matching.solvers.clock import Clock
 from matching.solvers.milp.answer import ArcAnswer
 from matching.solvers.milp.search import Search, Tell
 from matching.solvers.milp.shared import rows_of
-from matching.solvers.oracle import Capacity, Clock, Oracle
+from matching.solvers.oracle import Oracle
+from matching.solvers.state import Capacity
 from matching.types import IntArray, PairArray
 
 __all__ = ["DENSE_PAIRS", "ArcProgram"]

@@ -10,9 +10,9 @@ import numpy as np
 from matching.constraints.problem import AssignmentProblem
 from matching.objectives import Total
 from matching.solvers.base import Progress, ProgressCallback, Solution, Status, frozen
+from matching.solvers.clock import Clock
 from matching.solvers.milp.answer import ArcAnswer
 from matching.solvers.milp.program import DENSE_PAIRS, ArcProgram
-from matching.solvers.oracle import Clock
 from matching.solvers.pricing import without_plan
 
 __all__ = ["RuleSolver", "solution_of"]

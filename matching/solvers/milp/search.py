@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from matching.constraints.bounds import Bound, GroupBound
 from matching.errors import SolverError
 from matching.objectives import Measure
+from matching.solvers.clock import Clock, slack_of
 from matching.solvers.milp.answer import ArcAnswer
 from matching.solvers.milp.bound import Certificate, certificate
 from matching.solvers.milp.linear import ArcLinear, Raw
@@ -18,7 +19,8 @@ from matching.solvers.milp.reading import COUNT, Reading, whole
 from matching.solvers.milp.rows import RuleRows
 from matching.solvers.milp.squares import SquaredLinear
 from matching.solvers.milp.wishes import WishRows
-from matching.solvers.oracle import Capacity, Clock, Extreme, State, open_prices, slack_of
+from matching.solvers.oracle import Extreme
+from matching.solvers.state import Capacity, State, open_prices
 from matching.types import FloatArray, IntArray, PairArray
 
 __all__ = ["GOOD_GAP", "Search", "Tell"]

@@ -18,7 +18,7 @@ from scipy import sparse
 from matching.constraints.bounds import Bound, GroupBound, PairLimit, SharedReviewers
 from matching.constraints.linearised import Linearised
 from matching.solvers.milp.rows import BROKEN, GroupRows, LimitRows, RuleRows
-from matching.solvers.oracle import State
+from matching.solvers.state import State
 from matching.types import FloatArray, IntArray
 
 __all__ = ["Links", "SharedRows", "rows_of", "settle"]

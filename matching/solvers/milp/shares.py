@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from matching.solvers.clock import Clock
 from matching.solvers.milp.model import FREE, Model
 from matching.solvers.milp.plans import WholePlan
 from matching.solvers.milp.squares import Tangents
-from matching.solvers.oracle import Clock
 from matching.types import FloatArray, IntArray
 
 __all__ = ["Mixed", "Mixing"]

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from matching.objectives import TIGHT, Floors, Level, Measure, Shortfall, Total, Welfare
-from matching.solvers.oracle import slack_of
+from matching.solvers.clock import slack_of
 from matching.types import FloatArray, IntArray
 
 __all__ = ["Lowest", "SumRows", "Weighted", "WishRows"]

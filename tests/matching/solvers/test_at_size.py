@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+import matching.solvers.clock as clocks
 import matching.solvers.flowbench as flowbench
 import matching.solvers.levels as levels
-import matching.solvers.oracle as oracle
 from matching.constraints.linearised import Linearised
 from matching.constraints.problem import AssignmentProblem
 from matching.generated import generated_problem
@@ -15,8 +15,8 @@ from matching.plan.audit import require_clean
 from matching.scores.base import VectorScores
 from matching.solvers.base import Status
 from matching.solvers.choose import solve
+from matching.solvers.clock import Clock
 from matching.solvers.descent import _on_simplex, certified, descend, first_weights, offer
-from matching.solvers.oracle import Clock
 from matching.solvers.stages import plan_of
 from matching.solvers.workbench import Workbench
 
@@ -91,10 +91,10 @@ def test_the_limit_is_obeyed_at_any_moment(monkeypatch, name):
     problem, wishes = venue(3, "loose"), parse_objective(OBJECTIVES[name])
     monkeypatch.setattr(flowbench, "SIZE_PAIRS", 0)
     ticks = Ticks()
-    monkeypatch.setattr(oracle, "time", ticks)
+    monkeypatch.setattr(clocks, "time", ticks)
     full = solve(problem, wishes, rng=2, time_limit=1e9)
     for limit in np.unique(np.geomspace(1, ticks.now + 1, 8).astype(int)):
-        monkeypatch.setattr(oracle, "time", Ticks())
+        monkeypatch.setattr(clocks, "time", Ticks())
         cut = solve(problem, wishes, rng=2, time_limit=limit + 0.5)
         require_clean(problem, cut)
         if cut.status != Status.LIMIT_WITHOUT_PLAN:

@@ -11,8 +11,9 @@ from matching.constraints.problem import AssignmentProblem
 from matching.objectives import parse_objective
 from matching.plan.audit import audit
 from matching.solvers.base import Status
+from matching.solvers.clock import Clock
 from matching.solvers.envy import EnvySolver
-from matching.solvers.oracle import Clock, Oracle
+from matching.solvers.oracle import Oracle
 from matching.solvers.picking import picked_plan
 from matching.solvers.pricing import PricingSolver
 from matching.solvers.swaps import Desk

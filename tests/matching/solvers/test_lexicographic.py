@@ -15,8 +15,8 @@ from matching.objectives import Floors, Level, Total, parse_objective
 from matching.plan.audit import audit
 from matching.solvers.base import Status
 from matching.solvers.choose import solve
+from matching.solvers.clock import Clock
 from matching.solvers.lexicographic import StackSolver
-from matching.solvers.oracle import Clock
 from matching.solvers.pricing import PricingSolver
 from matching.solvers.tradeoff import tradeoff
 from matching.solvers.workbench import Workbench

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import matching
-import matching.solvers.oracle as oracle
+import matching.solvers.clock as clocks
 from matching.constraints.attributes import Attributes
 from matching.constraints.problem import AssignmentProblem
 from matching.constraints.rules import compile_rules
@@ -102,12 +102,12 @@ def test_b40_whenever_the_limit_comes_the_end_says_what_is_known(monkeypatch, na
     problem = problem_of(ruled, feasible)
     wishes = wishes_for(name, problem)
     ticks = Ticks()
-    monkeypatch.setattr(oracle, "time", ticks)
+    monkeypatch.setattr(clocks, "time", ticks)
     full = solve(problem, wishes, rng=3, time_limit=1e9)
     assert full.status == (Status.OPTIMAL if feasible else Status.INFEASIBLE)
     seen = []
     for limit in np.unique(np.geomspace(1, ticks.now + 1, 9).astype(int)):
-        monkeypatch.setattr(oracle, "time", Ticks())
+        monkeypatch.setattr(clocks, "time", Ticks())
         seen.append(check(problem, solve(problem, wishes, rng=3, time_limit=limit + 0.5), full))
     assert seen[0] == Status.LIMIT_WITHOUT_PLAN and seen[-1] == full.status
     later = seen[next((at for at, status in enumerate(seen) if status != Status.LIMIT_WITHOUT_PLAN)) :]

@@ -18,10 +18,10 @@ from matching.plan.audit import audit
 from matching.scores.base import DenseScores, VectorScores
 from matching.solvers import choose
 from matching.solvers.base import Status
+from matching.solvers.clock import Clock
 from matching.solvers.milp import ArcProgram, RuleSolver, Weighted, shared
 from matching.solvers.milp.linear import ArcLinear
 from matching.solvers.milp.model import IntegerAnswer
-from matching.solvers.oracle import Clock
 from matching.solvers.pricing import PricingSolver
 from tests.enumeration import every_plan
 from tests.oracles import by_ruled_program

@@ -12,7 +12,7 @@ import matching
 from matching.constraints.problem import AssignmentProblem
 from matching.plan.audit import audit
 from matching.scores.base import DenseScores, VectorScores
-from matching.solvers import oracle
+from matching.solvers import oracle, state
 from matching.solvers.base import Status
 from matching.solvers.pricing import PricingSolver
 from tests.oracles import by_enumeration, by_integer_program
@@ -257,7 +257,7 @@ def test_a_limit_at_any_step_ends_in_a_stated_way(limit, monkeypatch):
             return self.now
 
     clock = Clock()
-    monkeypatch.setattr("matching.solvers.oracle.time", clock)
+    monkeypatch.setattr("matching.solvers.clock.time", clock)
     left = topic_vectors(200, 1, topics=5)
     scores = Sleepless(left, topic_vectors(150, 2, topics=5), clock)
     problem = AssignmentProblem.of(scores, demand=3, load_max=4)
@@ -326,7 +326,7 @@ def test_pairs_that_are_dropped_and_priced_in_again_change_no_optimum(case, cand
     scores, rest = case["scores"], {key: value for key, value in case.items() if key != "scores"}
     problem = AssignmentProblem.of(scores, **rest)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(oracle, "DROP_FROM", 1)
+        patch.setattr(state, "DROP_FROM", 1)
         priced = PricingSolver(candidates, dense_pairs=1).solve(problem)
         report = audit(problem, priced)
     whole = PricingSolver().solve(problem)
@@ -341,7 +341,7 @@ def test_dropping_happens_and_the_optimum_over_vectors_stays():
     problem = AssignmentProblem.of(VectorScores(topic_vectors(220, 3), topic_vectors(200, 4)), demand=3, load_max=4)
     kept = PricingSolver(4, dense_pairs=0).solve(problem)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(oracle, "DROP_FROM", 2)
+        patch.setattr(state, "DROP_FROM", 2)
         patch.setattr(oracle, "LAST_DROP", 3)
         dropped = PricingSolver(4, dense_pairs=0).solve(problem)
     assert dropped.value == pytest.approx(kept.value, abs=1e-6)
@@ -351,7 +351,7 @@ def test_dropping_happens_and_the_optimum_over_vectors_stays():
 
 def test_what_is_missing_is_proven_also_where_a_first_flow_found_out_late(monkeypatch):
     """Load minima that cannot be met, seen only after the search began with a small price for missing reviews."""
-    monkeypatch.setattr(oracle, "DROP_FROM", 1)
+    monkeypatch.setattr(state, "DROP_FROM", 1)
     problem = AssignmentProblem.of(
         np.array([[0.0, -1.0, 0.0], [0.0, 0.0, 0.0]]), demand=[1, 0], load_max=[0, 1, 2], load_min=[0, 0, 2]
     )

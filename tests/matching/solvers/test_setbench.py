@@ -10,8 +10,8 @@ from matching.constraints.worth import worth_of
 from matching.objectives import Floors, Level, Shortfall, Total, parse_objective
 from matching.plan.audit import audit
 from matching.solvers import flowbench
+from matching.solvers.clock import Clock
 from matching.solvers.lexicographic import StackSolver
-from matching.solvers.oracle import Clock
 from matching.solvers.reach import SetReach
 from matching.solvers.tangents import Tangents
 from matching.solvers.units import in_unit, restored

@@ -6,7 +6,7 @@ import pytest
 from matching.constraints.problem import AssignmentProblem
 from matching.objectives import Total
 from matching.solvers.base import Proof, Status
-from matching.solvers.oracle import Clock
+from matching.solvers.clock import Clock
 from matching.solvers.stated import bound_and_gap, stated
 
 
