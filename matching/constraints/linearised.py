@@ -66,6 +66,11 @@ class Linearised(ScoreOperator):
         """Whether weights are all that is put on the scores."""
         return self.weights is not None and self.terms is None and not self._classes
 
+    @property
+    def _lowering(self) -> bool:
+        """Whether what is added to pairs makes them worth less."""
+        return self.terms is not None and float(self.terms.data.max(initial=0.0)) <= 0.0
+
     def reach(self, plain: float) -> float:
         """No linearised score is larger than this in size, where no plain one is larger than `plain`."""
         top = plain * (1.0 if self.weights is None else float(np.abs(self.weights).max(initial=0.0)))
@@ -102,6 +107,8 @@ class Linearised(ScoreOperator):
     def priced(self, row_prices: FloatArray, col_prices: FloatArray, weights: FloatArray | None = None) -> Priced:
         if weights is None and (self.plain or self.only_weights):
             return self.scores.priced(row_prices, col_prices, self.weights)
+        if weights is None and self.weights is None and not self._classes and self._lowering:
+            return self.scores.priced(row_prices, col_prices)  # a little too high for some pairs; `values` decides
         if weights is None and self.weights is None and self.terms is None and self._classes.reach <= SINGLE_PRICES:
             return WithClasses(self.scores.priced(row_prices, col_prices), self._classes)
         return super().priced(row_prices, col_prices, weights)

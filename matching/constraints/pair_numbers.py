@@ -131,6 +131,30 @@ class PairNumbers:
             out[at > 0] = self.single.data[at[at > 0] - 1]
         return out
 
+    def block(self, rows: slice, cols: slice) -> FloatArray:
+        """The numbers of a block, float64; a read-only view where all rows are alike."""
+        if self.dense is not None:
+            return np.asarray(self.dense[rows, cols], dtype=np.float64)
+        height = len(range(*rows.indices(self.shape[0])))
+        own = self.by_reviewer[cols]
+        out = np.broadcast_to(own, (height, own.size))
+        if self.single.nnz:
+            part = sparse.coo_array(self.single[rows][:, cols])
+            if part.nnz:  # stored zeros too
+                out = np.array(out)
+                out[part.coords] = part.data
+        return out
+
+    @property
+    def by_column(self) -> bool:
+        """Whether they depend on the reviewer alone."""
+        return self.dense is None and not self.single.nnz
+
+    @property
+    def alike(self) -> bool:
+        """Whether all are known to be the same."""
+        return self.by_column and bool((self.by_reviewer == self.by_reviewer[:1]).all())
+
     @property
     def least(self) -> float:
         """The smallest number of any pair, as far as the parts show it."""

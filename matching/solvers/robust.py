@@ -105,7 +105,7 @@ class RobustSolver:
             frozen(proven.w), proven.rule_prices, anchor=lowest.direction,
         )  # fmt: skip
         report(Progress("fairness", 1.0, value, bound, gap))
-        status = Status.FEASIBLE_AT_LIMIT if clock.over or not source.proven else Status.OPTIMAL
+        status = Status.FEASIBLE_AT_LIMIT if (clock.over and gap > 0.0) or not source.proven else Status.OPTIMAL
         return stated(
             problem, status, np.column_stack([best.taken.rows, best.taken.cols]), (proof,), clock, build_seconds,
             rounds=source.rounds,

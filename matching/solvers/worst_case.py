@@ -4,7 +4,8 @@ A plan takes pairs whole, so ``||sigma x||`` is the root of a sum V over its pai
 convex function of the two sums S and V: its maximum lies at a corner of the plane figure that all plans' (S, V) fill,
 and every corner that may matter is the best plan for scores ``s - lambda sigma^2`` with some lambda. A search over
 lambda that drops every stretch whose triangle cannot beat the best corner found therefore ends with the best plan of
-all. What missed priced rules cost is taken off S, and is scaled with it.
+all. Very large problems are content with the corners that slopes lead to. What missed priced rules cost is taken off
+S, and is scaled with it.
 
 The proof bounds lotteries too: for any h with ||h|| <= 1 the worst case is at most ``sum of (s - radius h sigma) x``.
 The best h is that of the best lottery, found by fully corrective Frank-Wolfe steps (Holloway, 1974, Mathematical
@@ -23,6 +24,7 @@ from scipy import sparse
 
 from matching.constraints.pair_numbers import PairNumbers
 from matching.scores.base import ScoreOperator
+from matching.scores.priced import Priced
 from matching.solvers.base import Progress, ProgressCallback
 from matching.solvers.clock import Clock, slack_of
 from matching.types import FloatArray, IntArray
@@ -30,6 +32,8 @@ from matching.types import FloatArray, IntArray
 __all__ = ["Bounded", "Cautious", "Corner", "CornerSearch", "Source", "Taken", "WorstCase", "lowest_bound"]
 
 CORNERS = 24  # most plans in the search over lambda; a handful is the rule
+SEARCHED_PAIRS = 4_000_000  # above, a plan takes too long to look at every corner
+NEARBY = 3  # plans beside the first there
 STEPS = 30  # most Frank-Wolfe steps for the bound
 CLOSE = 1e-6  # relative gap at which the bound is good enough
 WORTH = 0.05  # nor is it sought further once it could fall by no more than this share of the gap that remains
@@ -129,9 +133,12 @@ class CornerSearch:
         """From the best plan without errors along ever larger lambda, leaving out what cannot be better."""
         self.found = [start]
         self.best = start
-        if self.worst.radius == 0.0 or start.square == 0.0:
+        # where all errors are alike so are the squares of all full plans
+        if self.worst.radius == 0.0 or start.square == 0.0 or self.worst.errors.alike:
             self.complete = True
             return start
+        if math.prod(self.worst.errors.shape) > SEARCHED_PAIRS:
+            return self._nearby()
         steady = self._solve(0.0, 1.0)  # the plan of the smallest errors; with it the figure has two ends
         if steady is None:
             return self.best
@@ -153,6 +160,16 @@ class CornerSearch:
             if height <= line[0] * left.total - line[1] * left.square + slack_of(height):
                 continue  # nothing lies beyond the straight line, and the convex function is largest at its ends
             open_ends += [(left, left_line, between, line), (between, line, right, right_line)]
+        return self.best
+
+    def _nearby(self) -> Corner:
+        """From the best plan without errors to the best by the slope there, and so on: a few plans instead of all."""
+        for _ in range(NEARBY):
+            before = self.best
+            root = math.sqrt(before.square)
+            found = self._solve(1.0, self.worst.radius / (2.0 * root)) if root > 0.0 else None
+            if found is None or self.best is before:
+                break
         return self.best
 
     def _solve(self, of_total: float, of_square: float) -> Corner | None:
@@ -193,12 +210,15 @@ class Cautious(ScoreOperator):
 
     def block(self, rows: slice, cols: slice) -> NDArray[np.floating]:
         part = np.array(self.scores.block(rows, cols), dtype=np.float64)
-        height, width = part.shape
-        left = np.repeat(np.arange(rows.start, rows.stop, dtype=np.int64), width)
-        right = np.tile(np.arange(cols.start, cols.stop, dtype=np.int64), height)
         part *= self.a
-        part -= self.b * self.errors(left, right).reshape(part.shape) ** 2
+        part -= self.b * self.errors.block(rows, cols) ** 2
         return part
+
+    def priced(self, row_prices: FloatArray, col_prices: FloatArray, weights: FloatArray | None = None) -> Priced:
+        if weights is not None or not self.errors.by_column or self.a == 0.0:
+            return super().priced(row_prices, col_prices, weights)
+        dearer = col_prices + self.b * self.errors.by_reviewer**2
+        return self.scores.priced(row_prices, dearer, np.full(self.shape[0], self.a))
 
     def values(self, rows: IntArray, cols: IntArray) -> FloatArray:
         return self.a * self.scores.values(rows, cols) - self.b * self.errors(rows, cols) ** 2

@@ -2,11 +2,14 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import matching.solvers.clock as clocks
 import matching.solvers.flowbench as flowbench
 import matching.solvers.levels as levels
+import matching.solvers.worst_case as worst_case
 from matching.constraints.linearised import Linearised
+from matching.constraints.pair_numbers import PairNumbers
 from matching.constraints.problem import AssignmentProblem
 from matching.generated import generated_problem
 from matching.objectives import Level, Shortfall, Total, parse_objective
@@ -182,3 +185,44 @@ def test_rows_of_weight_nothing_are_settled_by_their_prices(lowest, margin, limi
     else:
         assert np.array_equal(np.bincount(pairs[:, 0], minlength=600), np.minimum(counts, limit))
     assert np.allclose(excess, exact[pairs[:, 0], pairs[:, 1]], atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_numbers_of_a_block_are_those_of_its_pairs(seed):
+    """A default, reviewers, single pairs with a stored zero, and a whole table."""
+    rng = np.random.default_rng(seed)
+    table = sparse.random_array((9, 7), density=0.3, rng=rng).tocsr()
+    table.data[:2] = 0.0
+    kinds = (0.3, rng.random(7), rng.random((9, 7)), table)
+    for value in kinds:
+        numbers = PairNumbers.of(value, (9, 7), 0.2, "standard_error")
+        rows, cols = slice(2, 8), slice(1, 6)
+        left, right = np.meshgrid(np.arange(2, 8), np.arange(1, 6), indexing="ij")
+        assert np.array_equal(numbers.block(rows, cols), numbers(left.ravel(), right.ravel()).reshape(6, 5))
+        assert numbers.alike == (value is kinds[0]) and numbers.by_column == (value is kinds[0] or value is kinds[1])
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_nearby_corners_of_large_problems_come_close_and_the_bound_holds(monkeypatch, seed):
+    """All corners are looked at below; what is given up shows in the gap."""
+    rng = np.random.default_rng(seed)
+    problem = AssignmentProblem.of(rng.random((12, 10)), demand=2, load_max=3, conflicts=[(0, 1), (3, 4)])
+    errors = rng.random(10) * 0.3 if seed % 2 else rng.random((12, 10)) * 0.3
+    wishes = parse_objective({"name": "robust", "standard_error": errors, "radius": 2.0})
+    whole = solve(problem, wishes)
+    monkeypatch.setattr(worst_case, "SEARCHED_PAIRS", 0)
+    monkeypatch.setattr("matching.solvers.robust.DENSE_PAIRS", 0)
+    found = solve(problem, wishes)
+    require_clean(problem, found, wishes)
+    assert whole.meta["best_plan"] and not found.meta["best_plan"]
+    assert found.value <= whole.value + 1e-9 <= found.bound + 2e-9
+    assert whole.value - found.value <= 0.02 * abs(whole.value)
+
+
+def test_equal_errors_leave_nothing_to_search():
+    """All full plans have the same squares, so the best total is the best worst case."""
+    rng = np.random.default_rng(1)
+    problem = AssignmentProblem.of(rng.random((12, 10)), demand=2, load_max=3)
+    found = solve(problem, parse_objective({"name": "robust", "standard_error": 0.1, "radius": 1.0}))
+    assert found.meta["best_plan"] and found.meta["total"] == found.meta["best_total"]
+    assert found.value == pytest.approx(found.meta["total"] - 0.1 * np.sqrt(24), abs=1e-9)
