@@ -36,6 +36,7 @@ SEARCHED_PAIRS = 4_000_000  # above, a plan takes too long to look at every corn
 NEARBY = 3  # plans beside the first there
 STEPS = 30  # most Frank-Wolfe steps for the bound
 CLOSE = 1e-6  # relative gap at which the bound is good enough
+CLOSE_AT_SIZE = 1e-5  # above SEARCHED_PAIRS
 WORTH = 0.05  # nor is it sought further once it could fall by no more than this share of the gap that remains
 
 
@@ -244,6 +245,7 @@ def lowest_bound(
         Of the total, which is the worst case for h = 0.
     """
     value = max(corner.value for corner in found)
+    close = CLOSE if math.prod(shape) <= SEARCHED_PAIRS else CLOSE_AT_SIZE
     best = Lowest(start, sparse.csr_array(shape))
     points = [_spread(worst, corner.taken, shape) for corner in found]
     totals = [corner.total for corner in found]
@@ -251,7 +253,7 @@ def lowest_bound(
     weight[int(np.argmax([corner.value for corner in found]))] = 1.0
     for step in range(STEPS if worst.radius > 0.0 else 0):
         lowest = best.bounded.bound
-        if clock.over or lowest - value <= CLOSE * max(1.0, abs(value)):
+        if clock.over or lowest - value <= close * max(1.0, abs(value)):
             break
         weight, lottery = _mixture(points, np.array(totals), weight, worst.radius)
         if lowest - lottery <= WORTH * (lowest - value):
