@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from matching.constraints.bounds import NO_UPPER
 from matching.constraints.families import Family, lower_cells
 from matching.constraints.problem import AssignmentProblem
 from matching.types import FloatArray, IntArray
@@ -167,13 +168,21 @@ class Cells:
         return out
 
     def tables(self, price: FloatArray) -> list[sparse.csr_array]:
-        """Signed prices of the cells as price tables of the family's rules."""
+        """Signed prices of the cells as price tables of the family's rules.
+
+        Rounding leaves some that prove nothing and cost a lot: above 0 where there is no upper bound, or beyond what
+        missing a unit costs. They are cut off; what that changes is counted with the pairs.
+        """
         source = np.where((price > 0)[:, None], self.high_from, self.low_from)
         out = []
         for which, rule in enumerate(self.family.rules):
-            mine = (source[:, 0] == which) & (price != 0.0)
-            where = source[mine, 1], source[mine, 2]
-            out.append(sparse.csr_array((price[mine], where), shape=rule.shape))
+            at = np.flatnonzero((source[:, 0] == which) & (price != 0.0))
+            where = source[at, 1], source[at, 2]
+            most = np.inf if rule.price is None else rule.price
+            mine = np.clip(price[at], -most, np.where(rule.upper[where] < NO_UPPER, most, 0.0))
+            table = sparse.csr_array((mine, where), shape=rule.shape)
+            table.eliminate_zeros()
+            out.append(table)
         return out
 
 

@@ -40,6 +40,7 @@ ALL_LOWER = 2  # times the number of lines: up to so many cells with lower bound
 BROKEN = 0.01  # times the number of lines: with more broken bounds than that the next flow comes before a sweep
 NEAR = 0.5  # times the number of lines, and again each time: pairs near their prices for which nodes are laid out too
 CELLS_MOVE = 0.25  # of the range of scores: further no price is expected to move when cells are added
+DEAREST = 256.0  # times the range of scores: higher prices would leave scores too few of the flow's digits
 TIES_TRIES = 8  # plans that tie are tried so often before the one at hand is kept
 RELAX_SWEEPS = 20_000  # a guard, not a limit
 REFINE_SWEEPS = 400  # refining float prices is a courtesy, so it may give up
@@ -95,7 +96,7 @@ class NetworkSolver:
             problem, candidates=self.candidates, dense_pairs=self.dense_pairs, rng=rng, clock=clock, drop=True,
             executor=self.executor,
         )  # fmt: skip
-        if oracle.state.beyond.any():
+        if oracle.state.beyond.any() or _dearest(problem) > DEAREST * max(oracle.state.high - oracle.state.low, 1e-300):
             return None
         build_seconds = clock.seconds
         run = _Run(oracle, cells, report, self.executor, rng)
@@ -352,6 +353,11 @@ class _Run:
     def _tell(self, phase: str) -> None:
         within = {"flow": 0.2, "prices": 0.5, "sweep": 0.7, "ties": 0.9}[phase]
         self.report(Progress(phase, 0.9 * (1.0 - 0.75 ** (self.rounds + within))))
+
+
+def _dearest(problem: AssignmentProblem) -> float:
+    """The highest price of a rule."""
+    return max((rule.price for rule in problem.rules if rule.price is not None), default=0.0)
 
 
 def _size(broken: Broken) -> int:

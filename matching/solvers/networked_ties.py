@@ -1,17 +1,20 @@
 """Of all plans with the same total under rules of network form, the one with the evenest loads, then by a seeded hash.
 
 Potentials say what all best flows share: arcs of reduced cost above 0 are empty, those below 0 full. On the others a
-second flow spreads the loads, each review of a person dearer than the one before (as `matching.solvers.ties` does
-without rules).
+second flow spreads the loads, each review of a person dearer than the one before, and before that what people do not
+want (as `matching.solvers.ties` does without rules; where classes of a person's submissions are counted, class by
+class).
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from matching.solvers.flow import cheapest
 from matching.solvers.layered import Laid, Layered
-from matching.solvers.ties import HASH_LEVELS, each_unit, hash_of
+from matching.solvers.ties import HASH_LEVELS, UNWANTED, each_unit, hash_of, unwanted_among
 from matching.types import IntArray
 
 __all__ = ["evened"]
@@ -57,13 +60,59 @@ def evened(network: Layered, cost: IntArray, at: IntArray, rng: int) -> Laid | N
     others = np.flatnonzero(free)
     light = np.zeros(others.size, dtype=np.int64)
     light[: pairs.size] = hash_of(state.rows[pairs], state.cols[pairs], rng)
+    head = network.head[others]
+    unwanted = _unwanted(network, pairs, fixed, step, dear)
+    if unwanted is not None:
+        head[: pairs.size] = unwanted.into
+        supplies = np.concatenate([supplies, np.zeros(unwanted.n_nodes, dtype=np.int64)])
+    extra = unwanted or _Detours(head, 0, *(np.empty(0, dtype=np.int64) for _ in range(3)))
     flow = cheapest(
-        np.concatenate([network.tail[others], n_submissions + person]),
-        np.concatenate([network.head[others], np.full(person.size, network.sink, dtype=np.int64)]),
-        np.concatenate([network.room[others], np.ones(person.size, dtype=np.int64)]),
-        np.concatenate([light, dear]), supplies,
+        np.concatenate([network.tail[others], n_submissions + person, extra.tail]),
+        np.concatenate([head, np.full(person.size, network.sink, dtype=np.int64), extra.head]),
+        np.concatenate([network.room[others], np.ones(person.size + extra.tail.size, dtype=np.int64)]),
+        np.concatenate([light, dear, extra.cost]), supplies,
     )  # fmt: skip
     out = fixed.copy()
     out[others] = flow[: others.size]
-    out[loads] += np.bincount(person, weights=flow[others.size :], minlength=open_.size).astype(np.int64)
+    taken = flow[others.size : others.size + person.size]
+    out[loads] += np.bincount(person, weights=taken, minlength=open_.size).astype(np.int64)
     return network.laid(out)
+
+
+@dataclass(frozen=True, eq=False)
+class _Detours:
+    """Nodes that pairs nobody wants go through: heads of the open pairs, and arcs from the nodes to where pairs end."""
+
+    into: IntArray
+    n_nodes: int
+    tail: IntArray
+    head: IntArray
+    cost: IntArray
+
+
+def _unwanted(network: Layered, pairs: IntArray, fixed: IntArray, step: int, dear: IntArray) -> _Detours | None:
+    """A node for each end of open pairs that their reviewers do not want; None where there are none or no room.
+
+    One more of them costs more than any change of loads, and the next one more than that.
+    """
+    state, problem = network.state, network.state.problem
+    every = unwanted_among(problem, state.rows, state.cols, state.plain)
+    if not every[pairs].any():
+        return None
+    locked = problem.locked[problem.unwanted.contains(problem.locked[:, 0], problem.locked[:, 1])][:, 1]
+    held = state.cols[every & (fixed[network.pairs] > 0)]
+    before = np.bincount(np.concatenate([locked, held]), minlength=problem.shape[1])
+    ends, place = np.unique(network.head[pairs[every[pairs]]], return_inverse=True)
+    of_end = np.zeros(ends.size, dtype=np.int64)
+    of_end[place] = state.cols[pairs[every[pairs]]]
+    at, nth = each_unit(np.bincount(place, minlength=ends.size).astype(np.int64))
+    number = 2 * (nth + before[of_end[at]]) + 1
+    most = (1 << 61) // (4 * (network.nodes + ends.size + 1))
+    above = (int(dear.max(initial=step)) // step + 1) * (network.total + 1)
+    if above * step * int(number.max()) > most:
+        above = UNWANTED
+    if above * step * int(number.max()) > most:
+        return None
+    into = network.head[pairs].copy()
+    into[every[pairs]] = network.nodes + place
+    return _Detours(into, int(ends.size), network.nodes + at, ends[at], number * above * step)

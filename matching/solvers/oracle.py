@@ -110,6 +110,11 @@ class Extreme:
         """Whether some review is missing."""
         return bool(self.unfilled.any() or self.below_min.any())
 
+    def spares(self, loss: float) -> bool:
+        """Whether a flow worth so much less ties with it; what rounding has taken is not taken twice."""
+        slack, gap = slack_of(self.value), max(0.0, self.bound - self.value)
+        return loss <= (slack - gap if gap <= slack else slack)
+
     @property
     def pairs(self) -> PairArray:
         """The pairs, int64 of shape (n, 2), in row order."""

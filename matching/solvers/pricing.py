@@ -10,7 +10,7 @@ import numpy as np
 
 from matching.constraints.problem import AssignmentProblem
 from matching.solvers.base import Progress, ProgressCallback, Solution, Status, frozen
-from matching.solvers.clock import Clock, slack_of
+from matching.solvers.clock import Clock
 from matching.solvers.flow import Flow
 from matching.solvers.oracle import DENSE_PAIRS, Extreme, Oracle
 from matching.solvers.repair import RepairOracle, closest
@@ -103,7 +103,7 @@ def evenest(oracle: Oracle, best: Extreme, rng: int) -> Extreme:
         state.supply - flow.unfilled, state.load_min, state.load_max, rng,
         unwanted_among(state.problem, state.rows, state.cols, state.plain),
     )  # fmt: skip
-    if taken is None or state.score[taken].sum() < state.score[flow.taken].sum() - slack_of(best.value):
+    if taken is None or not best.spares(float(state.score[flow.taken].sum() - state.score[taken].sum())):
         return best
     u, w = oracle.raw_prices
     return oracle.extreme(Flow(taken.astype(np.int64), flow.unfilled), best.bound, u, w, best.proven, best.rounds)

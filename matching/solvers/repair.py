@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from matching.constraints.problem import AssignmentProblem
 from matching.pairs import PairSet
 from matching.solvers.balance import Network, balance, polished
-from matching.solvers.clock import Clock, slack_of
+from matching.solvers.clock import Clock
 from matching.solvers.flow import Flow
 from matching.solvers.kept import keep_most
 from matching.solvers.listed import MOST_LINES, Listed, best_of, margin_for
@@ -190,7 +190,7 @@ def closest(oracle: RepairOracle, best: Extreme, rng: int) -> Extreme:
         state.problem, state.rows, state.cols, state.gain, flow.taken, oracle.prices,
         state.supply - flow.unfilled, state.load_min, state.load_max, rng, oracle.old_pairs(),
     )  # fmt: skip
-    if taken is None or state.score[taken].sum() < state.score[flow.taken].sum() - slack_of(best.value):
+    if taken is None or not best.spares(float(state.score[flow.taken].sum() - state.score[taken].sum())):
         return best
     u, w = oracle.raw_prices
     return oracle.extreme(Flow(taken.astype(np.int64), flow.unfilled), best.bound, u, w, best.proven, best.rounds)

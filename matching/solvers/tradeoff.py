@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from numbers import Real
+from numbers import Integral, Real
 
 import numpy as np
 
@@ -186,11 +186,13 @@ def _check(first: Wish, second: Wish, points: int, losses: Sequence[float] | Non
             issues.append(Issue(reason, "out-of-range", name, value=wish.name, source="params"))
     if first.name == second.name:
         issues.append(Issue("the two wishes are the same", "duplicate", "second", value=second.name, source="params"))
-    if losses is None and not (type(points) is int and 2 <= points <= MOST_POINTS):
+    whole = isinstance(points, Integral) and not isinstance(points, bool)
+    if losses is None and not (whole and 2 <= points <= MOST_POINTS):
         reason = f"must be a whole number from 2 to {MOST_POINTS}"
         issues.append(Issue(reason, "out-of-range", "points", value=points, source="params"))
-    if losses is not None and not all(isinstance(loss, Real) and 0 <= loss < 1 for loss in losses):
-        reason = "must each be a number of at least 0 and below 1"
+    listed = isinstance(losses, Sequence | np.ndarray) and not isinstance(losses, str)
+    if losses is not None and not (listed and all(isinstance(loss, Real) and 0 <= loss < 1 for loss in losses)):
+        reason = "must be a list of numbers, each at least 0 and below 1"
         issues.append(Issue(reason, "out-of-range", "losses", source="params"))
     if issues:
         raise InvalidParamsError(issues=issues)

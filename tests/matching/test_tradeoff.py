@@ -96,6 +96,24 @@ def test_losses_that_are_no_shares_are_named(loss):
     assert [issue.field for issue in caught.value.issues] == ["losses"]
 
 
+@pytest.mark.parametrize("losses", [0.1, "0.1", None.__class__, (loss for loss in (0.1, 0.2)), {0.1: 1}, [[0.1]]])
+def test_losses_that_are_no_list_are_named(losses):
+    """A generator would be used up by looking at it."""
+    with pytest.raises(matching.errors.InvalidParamsError) as caught:
+        matching.tradeoff(SCORES, losses=losses, **VENUE)
+    assert [issue.field for issue in caught.value.issues] == ["losses"]
+
+
+def test_numbers_of_numpy_are_numbers():
+    """Counts and shares often come out of an array."""
+    one = matching.tradeoff(SCORES, points=np.int64(2), **VENUE)
+    assert len(one) == len(matching.tradeoff(SCORES, points=2, **VENUE))
+    two = matching.tradeoff(SCORES, losses=np.array([0.0, 0.1]), **VENUE)
+    assert [point.loss for point in two] == [
+        point.loss for point in matching.tradeoff(SCORES, losses=[0, 0.1], **VENUE)
+    ]
+
+
 @pytest.mark.parametrize("name", ["demand", "load_max", "load_min"])
 def test_ragged_counts_are_named(name):
     """numpy's own words about sequences help nobody."""

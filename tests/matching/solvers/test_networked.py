@@ -17,6 +17,7 @@ from matching.constraints.problem import AssignmentProblem
 from matching.errors import SolverError
 from matching.generated import generated_problem
 from matching.objectives import parse_objective
+from matching.pairs import PairSet
 from matching.plan.audit import audit
 from matching.scores.base import DenseScores, VectorScores
 from matching.solvers import choose, networked
@@ -27,6 +28,7 @@ from matching.solvers.pricing import PricingSolver
 from tests.enumeration import every_plan
 from tests.strategies import random_problem
 
+TOTAL = parse_objective("total")
 KINDS = ("locks", "conflicts", "unknown", "minima", "negative", "priced")
 STARTS = ({"candidates": 1, "dense_pairs": 0}, {"candidates": 3, "dense_pairs": 0}, {})
 
@@ -383,3 +385,61 @@ def test_many_plans_that_tie_do_not_lay_out_bounds_one_by_one():
     problem = AssignmentProblem.of(scores, demand=3, load_max=4, rules=[institution, track])
     found = solved(problem, dense_pairs=0)
     assert found.rounds <= 12
+
+
+def test_a_bound_that_is_none_is_never_priced():
+    """Refined prices left 8e-14 on classes with a lower bound alone; times "no upper bound" that was a gap of 2e-4."""
+    for seed in range(60, 130):
+        rng = np.random.default_rng(seed)
+        n, m = int(rng.integers(3, 8)), int(rng.integers(3, 7))
+        scores = np.round(rng.random((n, m)), 3)
+        senior = (rng.random((1, m)) < 0.5).astype(float)
+        rule = GroupBound.of("senior", sparse.eye_array(n), senior, lower=1)
+        problem = AssignmentProblem.of(scores, demand=2, load_max=3, rules=[rule])
+        found = choose.solve(problem, TOTAL)
+        assert audit(problem, found, TOTAL).clean and found.gap == 0.0
+        assert all(table.data.max(initial=0.0) <= 0.0 for proof in found.proofs for table in proof.rule_prices)
+
+
+@pytest.mark.parametrize("price", [1e-10, 1e-9, 1e-8, 1e-7])
+def test_a_tiny_price_is_never_exceeded(price):
+    """A price of a class beyond that of its rule proves nothing, were it by rounding alone."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        rule = GroupBound.of("few", sparse.eye_array(5), random_classes(rng, 5), upper=0, price=price)
+        problem = AssignmentProblem.of(rng.random((5, 5)), demand=1, load_max=2, rules=[rule])
+        found = choose.solve(problem, TOTAL)
+        assert audit(problem, found, TOTAL).clean and found.gap == 0.0
+        assert all(abs(table.data).max(initial=0.0) <= price for table in found.proofs[0].rule_prices)
+
+
+@pytest.mark.parametrize("price", [1e3, 1e5, 1e7])
+def test_prices_far_above_the_scores_are_left_to_the_programs(price):
+    """The flow's integers would have too few digits left for the scores."""
+    labels = sparse.csr_array(np.array([[1.0, 0.0], [0.0, 1.0]]))
+    rules = [
+        GroupBound.of("two", sparse.eye_array(2), labels, lower=2),
+        GroupBound.of("one", np.array([[1.0, 0.0]]), labels[[0]], lower=1, price=price),
+    ]
+    problem = AssignmentProblem.of(np.array([[2.5, 2.4], [0.4, 1.6]]), demand=1, load_max=4, rules=rules)
+    assert NetworkSolver().solve(problem) is None
+    found = choose.solve(problem, TOTAL)
+    assert found.status == Status.INFEASIBLE and audit(problem, found, TOTAL).clean
+
+
+def test_b33_unwanted_papers_are_shared_under_rules_too():
+    """A rule that binds nothing must not put both on one person."""
+    scores = np.array([[1, 1], [1, 1], [-1, -1], [-1, -1.0]])
+    rule = GroupBound.of("two", np.ones((1, 4)), sparse.eye_array(2), upper=2)
+    unwanted = [(2, 0), (2, 1), (3, 0), (3, 1)]
+    for rng in range(20):
+        problem = AssignmentProblem.of(scores, demand=1, load_max=2, rules=[rule], unwanted=unwanted)
+        rows, cols = choose.solve(problem, TOTAL, rng=rng).pairs.T
+        assert sorted(cols[rows > 1].tolist()) == [0, 1]
+    some = np.random.default_rng(0)
+    unwanted = np.argwhere(some.random((12, 12)) < 0.5)
+    rule = GroupBound.of("four", np.ones((1, 12)), sparse.eye_array(12), upper=4)
+    problem = AssignmentProblem.of(np.zeros((12, 12)), demand=2, load_max=4, rules=[rule], unwanted=unwanted)
+    pairs = choose.solve(problem, TOTAL).pairs
+    assert not PairSet(unwanted, (12, 12)).contains(pairs[:, 0], pairs[:, 1]).any()
+    assert np.bincount(pairs[:, 1]).tolist() == [2] * 12

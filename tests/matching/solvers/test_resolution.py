@@ -3,6 +3,8 @@
 A low limit for costs gives small problems the steps of large ones.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -122,3 +124,17 @@ def test_digits_come_and_go_without_a_trace():
     back = prices.shifted(9).shifted(-9)
     assert back.u.tolist() == [5, -7, 0] and back.w.tolist() == [1, 2]
     assert Prices(np.array([255, 256, -256, -257]), np.array([0])).shifted(-9).u.tolist() == [0, 1, 0, -1]
+
+
+def test_ties_do_not_take_what_rounding_has_taken_already():
+    """Twice the slack of sums is a gap."""
+    one = Oracle(near_ties(1, 12)).best()
+    slack = 1e-9 * abs(one.value)
+    for gap, loss, spared in (
+        (0.0, 0.9, True),
+        (0.0, 1.1, False),
+        (0.6, 0.3, True),
+        (0.6, 0.5, False),
+        (5.0, 0.9, True),
+    ):
+        assert replace(one, bound=one.value + gap * slack).spares(loss * slack) == spared
