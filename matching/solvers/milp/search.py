@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from matching.constraints.bounds import Bound, GroupBound
 from matching.errors import SolverError
@@ -29,6 +30,7 @@ EXACT_PAIRS = 3_000  # active pairs up to which the integer search goes on until
 GOOD_GAP = 1e-3  # relative gap at which it stops on larger ones, unless the caller says otherwise
 MORE_PAIRS = 0.5  # share of the active pairs that may join a larger program for the sake of a better plan
 MOST_PAIRS = 400_000  # pairs an integer search is given to settle whether a lawful plan exists at all
+LEVEL_OF_PRICES = 32.0  # times the prices of rules: more would drown the scores where these prices are huge
 LEVEL = 1e3  # how far the penalty stands above the prices of scores in a proof that reviews must be missing
 BY_PRICES = "prices"
 BY_SEARCH = "enumeration by the integer solver"
@@ -326,6 +328,7 @@ class Search:
         if fewest is not None:
             sizes = [np.abs(raw.pull).max(initial=0.0) * self.linear.reach, raw.penalty, 1.0]
             factor = LEVEL * float(max(*sizes, np.abs(raw.u).max(initial=0.0), np.abs(raw.w).max(initial=0.0)))
+            factor = max(factor, LEVEL_OF_PRICES * _dearest(raw))
         return certificate(self.linear, raw, reading.sums, fewest, factor)
 
     def _bound(self, proof: Certificate, reading: Reading) -> float:
@@ -388,6 +391,12 @@ class Search:
             "exact": self.exact,
             "proven_by": self.proven_by,
         }
+
+
+def _dearest(raw: Raw) -> float:
+    """The largest price of a rule."""
+    tables = (part.data if sparse.issparse(part) else part for part in raw.rule_prices)
+    return max((float(np.abs(table).max(initial=0.0)) for table in tables), default=0.0)
 
 
 def _rounded_up(units: FloatArray) -> IntArray:

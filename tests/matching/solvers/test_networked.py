@@ -443,3 +443,19 @@ def test_b33_unwanted_papers_are_shared_under_rules_too():
     pairs = choose.solve(problem, TOTAL).pairs
     assert not PairSet(unwanted, (12, 12)).contains(pairs[:, 0], pairs[:, 1]).any()
     assert np.bincount(pairs[:, 1]).tolist() == [2] * 12
+
+
+@pytest.mark.parametrize("price", [1.0, 300.0, 1e3, 1e4, 1e5, 1e6])
+def test_a_price_like_a_law_does_not_hide_that_reviews_are_missing(price):
+    """Somebody will write 1000000 for "nearly hard"; the proof of what is missing must stand above that."""
+    rules = [
+        GroupBound.of("two", sparse.eye_array(1), np.ones((1, 5)), lower=2, price=price),
+        GroupBound.of("one", sparse.eye_array(1), np.ones((1, 5)), upper=1),
+    ]
+    scores = np.array([[0.8, 0.6, 0.1, 0.1, 0.7]])
+    problem = AssignmentProblem.of(scores, demand=2, load_max=[0, 1, 0, 0, 1], rules=rules)
+    found = choose.solve(problem, TOTAL)
+    report = audit(problem, found, TOTAL)
+    assert report.clean, report.faults
+    assert found.status == Status.INFEASIBLE and found.unfilled.tolist() == [1]
+    assert found.value == pytest.approx(0.7 - price, abs=1e-6)
