@@ -92,6 +92,10 @@ OF_OBJECTIVE: Mapping[str, int] = MappingProxyType(
     }
 )  # fmt: skip
 """Bytes a line, submissions and reviewers alike, that an objective takes beside the flow: programs and plans kept."""
+AT_SIZE = 4_000_000
+"""Pairs above which fair objectives without rules use no programs (`matching.solvers.flowbench.SIZE_PAIRS`)."""
+OF_FAIR_AT_SIZE = 10_000
+"""Bytes a line for maximin, leximin and threshold there."""
 OF_CLASSES = 6_000
 """Bytes a line of nodes and prices for rules that the flow holds."""
 OF_PROGRAMS = 200_000
@@ -137,7 +141,10 @@ def need_of_solve(
     """
     pairs = shape[0] * shape[1]
     active = pairs if pairs <= DENSE else min(pairs, round(ACTIVE * sum(shape) * max(1.0, candidates / 16)))
-    extra = max((OF_OBJECTIVE.get(name, 0) for name in objectives), default=0)
+    flows = pairs > AT_SIZE and not (classes or programs)
+    fair = ("maximin", "leximin", "threshold")
+    each = (OF_FAIR_AT_SIZE if flows and name in fair else OF_OBJECTIVE.get(name, 0) for name in objectives)
+    extra = max(each, default=0)
     extra += OF_PROGRAMS if programs else OF_CLASSES if classes else 0
     return Need(
         (

@@ -14,6 +14,7 @@ from matching.foreseen import need_of_run
 from matching.memory import OF_CLASSES, OF_PROGRAMS, Need, free_memory, need_of_solve, need_of_texts, require
 from matching.prepared import prepare
 from matching.resources import Resources
+from matching.solvers.flowbench import SIZE_PAIRS
 
 ROOT = Path(__file__).resolve().parents[2]
 WORDS = "sparse graphs and their spectra seen through random walks on expanders"
@@ -123,6 +124,16 @@ def test_readiness_says_what_a_run_will_take():
     with pytest.raises(MemoryLimitError):
         recommend(venue(), params, resources=Resources(memory_limit=(said - 1) * 10**6))
     assert readiness(venue(), Params(scorer="lexical", weights={"text": 0}))["counts"]["memory_mb"] < said / 2
+
+
+def test_fair_objectives_need_no_programs_where_these_are_not_asked():
+    """At 30,000 a side programs would be counted with four gigabytes that nobody takes."""
+    assert memory.AT_SIZE == SIZE_PAIRS
+    (small, large), total = (
+        [need_of_solve((side, 2000), ["leximin"]).total - need_of_solve((side, 2000)).total for side in (2000, 2001)],
+        need_of_solve((2001, 2000), ["leximin"], programs=True).total - need_of_solve((2001, 2000)).total,
+    )
+    assert large < small / 5 and total > small
 
 
 def test_rules_that_the_flow_holds_need_little():
