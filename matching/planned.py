@@ -23,6 +23,7 @@ from matching.pairs import PairSet
 from matching.params import Params
 from matching.plan.alternates import rank_alternates
 from matching.plan.audit import AuditReport
+from matching.plan.mutual import mutual_notices, mutual_reviews
 from matching.plan.plan import Alternate, Assignment, AssignmentPlan, Certificate
 from matching.plan.provenance import input_hash, versions
 from matching.plan.record import proofs_of, shortfalls_of, wish_in_words
@@ -81,6 +82,8 @@ def make_plan(
     assignments = _assignments(resolved, affinity, problem, solution, with_words)
     if has_plan:
         notices += fit_notices(resolved, affinity, problem, _best_texts(assignments))
+    mutual = mutual_reviews(resolved, solution.pairs)
+    notices += mutual_notices(mutual)
     unfilled: Counter[str] = Counter()
     for row in np.flatnonzero(solution.unfilled).tolist():
         unfilled[resolved.submissions[row % len(resolved.submissions)].id] += int(solution.unfilled[row])
@@ -97,6 +100,7 @@ def make_plan(
             **report_of(
                 problem, solution, names.submissions, names.reviewers, signals, conflicts.counts, RoleRows.of(resolved)
             ),
+            "mutual_reviews": mutual,
             "shadow_prices": shadow_prices(problem, solution, params.wishes[0], names, resolves),
         },
         diagnosis=diagnose(problem, solution, names, resolves) if solution.status == Status.INFEASIBLE else {},

@@ -14,7 +14,9 @@ from matching.constraints.conflicts import Conflicts
 from matching.constraints.problem import AssignmentProblem
 from matching.errors import UnknownIdError
 from matching.explain.evidence import Evidence, EvidenceFinder
-from matching.explain.standing import TOLERANCE, Line, Standing, Standings
+from matching.explain.line import Line
+from matching.explain.outside import TOLERANCE
+from matching.explain.standing import Standing, Standings
 from matching.plan.plan import AssignmentPlan, plain
 from matching.profiles.identity import fold_id
 from matching.profiles.resolve import ResolvedVenue

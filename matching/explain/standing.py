@@ -14,45 +14,23 @@ import numpy as np
 from matching.constraints.conflicts import ConflictReason, Conflicts
 from matching.constraints.problem import AssignmentProblem
 from matching.constraints.role_rows import RoleRows, RoleScores
+from matching.explain.line import Line, ranks_of
+from matching.explain.outside import TOLERANCE, Outside, PriceProof, difference
 from matching.notices import in_words
 from matching.plan.plan import AssignmentPlan
 from matching.profiles.resolve import ResolvedVenue
 from matching.roles import REVIEWER, one_of
 from matching.roles import in_words as in_words_of
-from matching.types import FloatArray, IntArray
 
-__all__ = ["REASONS", "Line", "PriceProof", "Standing", "Standings"]
+__all__ = ["REASONS", "Standing", "Standings"]
 
 REASONS = (
-    "assigned", "no-demand", "no-load", "conflict", "unknown-affinity", "other-role", "full", "held", "elsewhere",
-    "tie", "lower",
+    "assigned", "no-demand", "no-load", "conflict", "unknown-affinity", "other-role", "full", "held", "rule",
+    "elsewhere", "tie", "lower",
 )  # fmt: skip
 """Why somebody is, or is not, on a submission; of several that hold the first is given."""
 
-TOLERANCE = 1e-6  # difference below which two affinities are equal to a reader and to the solver's resolution
 BESIDE = 5  # other submissions of a full reviewer that are named
-
-
-@dataclass(frozen=True, slots=True)
-class PriceProof:
-    """The certificate's numbers for a pair outside the plan: it cannot improve the plan if affinity <= sum.
-
-    Attributes
-    ----------
-    affinity : float
-        Multiplied by the weight of the role, where it has one.
-    submission_price : float
-        What one more review is worth to the submission under the plan, in units of affinity.
-    reviewer_price : float
-        What one more review by the reviewer is worth elsewhere in the plan.
-    holds : bool
-        ``affinity <= submission_price + reviewer_price``, up to 1e-6.
-    """
-
-    affinity: float
-    submission_price: float
-    reviewer_price: float
-    holds: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +56,8 @@ class Standing:
     price : PriceProof or None
     role : str
         In which the person takes part; ranks count within it.
+    rules : tuple of str
+        Names of the rules in the reason: those that keep somebody off, and those whose prices stand in `words`.
     """
 
     reviewer: str
@@ -92,42 +72,7 @@ class Standing:
     conflicts: tuple[ConflictReason, ...] = ()
     price: PriceProof | None = None
     role: str = REVIEWER
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Line:
-    """Everybody of one role on one submission, as numbers.
-
-    Attributes
-    ----------
-    row : int
-        Of the submission.
-    place : int
-        The problem's row: of the submission in the role.
-    scores : ndarray of shape (n_reviewers,), float64
-        Affinities; NaN where unknown.
-    ranks : ndarray of shape (n_reviewers,), int64
-        From 1 among the eligible, equal affinities alike; 0 for the others.
-    order : ndarray of int64
-        Columns of the role by falling affinity, unknown ones last, then by id.
-    chosen : tuple of int
-        Columns of those the plan has on it.
-    barred : frozenset of int
-        Columns of those in conflict.
-    """
-
-    row: int
-    place: int
-    scores: FloatArray
-    ranks: IntArray
-    order: IntArray
-    chosen: tuple[int, ...]
-    barred: frozenset[int]
-
-    @property
-    def eligible(self) -> int:
-        """People who could be assigned."""
-        return int(np.count_nonzero(self.ranks))
+    rules: tuple[str, ...] = ()
 
 
 class Standings:
@@ -153,6 +98,7 @@ class Standings:
             self._beside[pair.reviewer].append(pair.submission)
             self._on[pair.submission].add(pair.reviewer)
         self._held = set(map(tuple, resolved.locks.tolist()))
+        self._outside = Outside(resolved, problem, plan, self._rows)
 
     def line(self, row: int, role: int = 0) -> Line:
         """The order of everybody of a role on one submission; nobody's reason is worked out yet."""
@@ -172,102 +118,97 @@ class Standings:
         chosen = sorted(col for col in found if people.start <= col < people.stop)
         order = np.lexsort((everyone, -np.nan_to_num(scores, nan=-np.inf)))
         order = order[(order >= people.start) & (order < people.stop)]
-        ranks = _ranks(scores, eligible)
+        ranks = ranks_of(scores, eligible)
         return Line(row, place, scores, ranks, order, tuple(chosen), frozenset(barred.tolist()))
 
     def of_person(self, line: Line, col: int) -> Standing:
         """One person's standing on the submission of a line."""
         row, reviewer = line.row, self._resolved.reviewers[col]
         score = float(line.scores[col])
-        reason, words, price = self._why(line, col, score)
+        why = self._why(line, col, score)
         barred = self._conflicts.reasons(row, col) if col in line.barred else ()
         return Standing(
             reviewer.id,
             reviewer.name,
             None if math.isnan(score) else score,
             int(line.ranks[col]) or None,
-            reason,
-            words,
+            why.reason,
+            why.words,
             self._loads[reviewer.id],
             int(self._problem.load_max[col]),
             (row, col) in self._held,
             barred,
-            price,
+            why.price,
             reviewer.role,
+            why.rules,
         )
 
-    def _why(self, line: Line, col: int, score: float) -> tuple[str, str, PriceProof | None]:
+    def _why(self, line: Line, col: int, score: float) -> _Why:
         row, scores, chosen = line.row, line.scores, line.chosen
         problem, name = self._problem, self._resolved.reviewers[col].id
         load, most = self._loads[name], int(problem.load_max[col])
         if col in chosen:
             held = (row, col) in self._held
-            return "assigned", "assigned" + (": held before the run and kept" if held else ""), None
+            return _Why("assigned", "assigned" + (": held before the run and kept" if held else ""))
         if not problem.demand[line.place]:
             what = "reviews" if len(self._rows.roles) == 1 else in_words_of(self._resolved.reviewers[col].role)
-            return "no-demand", f"the submission needs no {what}: its demand is 0", None
+            return _Why("no-demand", f"the submission needs no {what}: its demand is 0")
         if not most:
-            return "no-load", "takes no reviews: load_max is 0", None
+            return _Why("no-load", "takes no reviews: load_max is 0")
         if col in line.barred:
             stated = "; ".join(
                 f"{reason.rule}: {reason.evidence or reason.rule}" for reason in self._conflicts.reasons(row, col)
             )
-            return "conflict", f"conflict ({stated})", None
+            return _Why("conflict", f"conflict ({stated})")
         if math.isnan(score):
-            return "unknown-affinity", "affinity unknown, or 0, and allow_unknown or allow_zero is off", None
+            return _Why("unknown-affinity", "affinity unknown, or 0, and allow_unknown or allow_zero is off")
         on = self._on.get(self._resolved.submissions[row].id, ())
         for other in self._resolved.other_columns.get(col, ()):
             if (same := self._resolved.reviewers[other]).id in on:
                 words = f"already on it as {one_of(same.role)} ({same.id}); nobody has two roles on one submission"
-                return "other-role", words, None
-        price = self._price(line, col, score)
-        proof = self._proof(price)
+                return _Why("other-role", words)
+        price = self._outside.price(line, col, score)
         lower = [other for other in chosen if scores[other] < score - TOLERANCE]
         level = [other for other in chosen if abs(scores[other] - score) <= TOLERANCE]
+        rivals = [other for other in lower or level if (row, other) not in self._held]
+        broken, broken_rules, shut = self._outside.broken(line, col, rivals, load >= most)
+        gifts = self._outside.gifts(line, col, rivals) if price is not None else {}
+        proof, proof_rules = self._outside.proof(price, gifts)
+        rules = tuple(dict.fromkeys((*broken_rules, *proof_rules)))
+        too = f"; {broken}" if broken else ""
         if not lower:
+            if shut:
+                return _Why("rule", f"{broken}{proof}", price, rules)
             if level:
-                return "tie", "equal to somebody chosen; evenness of loads and the seed decided", price
+                cost, cost_rules = self._outside.costlier(line, col, rivals)
+                if cost:
+                    return _Why("rule", f"{cost}{proof}", price, tuple(dict.fromkeys((*cost_rules, *rules))))
+                return _Why("tie", "equal to somebody chosen; evenness of loads and the seed decided", price)
+            if chosen:
+                return _Why("lower", "lower affinity than everybody chosen", price)
             full = f"; full, too: {load} of {most} reviews" if load >= most else ""
-            return "lower", ("lower affinity than everybody chosen" if chosen else f"not chosen{full}{proof}"), price
+            return _Why("lower", f"not chosen{full}{proof}", price, rules)
         if load >= most:
             places = self._beside[name]
             where = f"on {', '.join(places[:BESIDE])}" + (", ..." if len(places) > BESIDE else "")
-            return "full", f"full: {load} of {most} reviews, {where}{proof}", price
-        if all((row, other) in self._held for other in lower):
+            return _Why("full", f"full: {load} of {most} reviews, {where}{too}{proof}", price, rules)
+        if not rivals:
             who = in_words([self._resolved.reviewers[other].id for other in lower])
-            return "held", f"the place is held by {who}, locked before the run", price
-        return "elsewhere", f"the plan as a whole is better with them elsewhere{proof}", price
-
-    def _price(self, line: Line, col: int, score: float) -> PriceProof | None:
-        certificate = self._plan.certificate
-        submission = certificate.submission_prices.get(self._names[line.place])
-        reviewer = certificate.reviewer_prices.get(self._resolved.reviewers[col].id)
-        # with rules, or for another objective, prices belong to weighted affinities and say nothing about this one
-        if submission is None or reviewer is None or certificate.proofs:
-            return None
-        score *= self._rows.weights[self._rows.place(line.place)[0]]
-        return PriceProof(score, submission, reviewer, score <= submission + reviewer + TOLERANCE)
-
-    def _proof(self, price: PriceProof | None) -> str:
-        """What the prices say, as the end of a sentence."""
-        if price is None:
-            return ""
-        penalty = self._plan.certificate.penalty
-        if penalty and max(abs(price.submission_price), abs(price.reviewer_price)) > penalty / 2:
-            return "; a review moved here would leave another submission with fewer"
-        if not price.holds:
-            return "; the prices of this plan do not show that this is best" + (
-                "" if self._plan.gap == 0 else f" (its gap is {self._plan.gap:.3g})"
-            )
-        return (
-            f"; affinity {price.affinity:.3f} is not above {price.submission_price:.3f} (one more review here) "
-            f"+ {price.reviewer_price:.3f} (one of theirs elsewhere)"
-        )
+            return _Why("held", f"the place is held by {who}, locked before the run", price)
+        if shut:
+            return _Why("rule", f"{broken}{proof}", price, rules)
+        if price is not None and proof_rules and self._outside.decided(line, price, rivals):
+            return _Why("rule", f"{difference(proof_rules)}{too}{proof}", price, rules)
+        if price is None and (told := self._outside.costlier(line, col, rivals))[0]:
+            return _Why("rule", f"{told[0]}{too}", None, tuple(dict.fromkeys((*told[1], *rules))))
+        return _Why("elsewhere", f"the plan as a whole is better with them elsewhere{too}{proof}", price, rules)
 
 
-def _ranks(scores: FloatArray, eligible: np.ndarray) -> IntArray:
-    """Rank of each eligible column from 1, equal scores alike; 0 for the others."""
-    ranks = np.zeros(scores.size, dtype=np.int64)
-    ordered = np.sort(-scores[eligible])
-    ranks[eligible] = np.searchsorted(ordered, -scores[eligible], side="left") + 1
-    return ranks
+@dataclass(frozen=True, slots=True)
+class _Why:
+    """A reason with its sentence, the numbers behind it and the rules it names."""
+
+    reason: str
+    words: str
+    price: PriceProof | None = None
+    rules: tuple[str, ...] = ()

@@ -156,7 +156,8 @@ class AssignmentPlan:
         Where rules are missed, see `matching.plan.record.shortfalls_of`.
     report : mapping
         Plain numbers and lists (see `matching.plan.report`): totals, per-submission distribution, loads,
-        worst-served submissions, signals used and unused; ``shadow_prices`` as in `matching.explain.shadow`.
+        worst-served submissions, signals used and unused; ``mutual_reviews``, people who review each other's
+        submissions (see `matching.plan.mutual`); ``shadow_prices`` as in `matching.explain.shadow`.
     diagnosis : mapping
         Empty for a full plan; else see `matching.explain.diagnosis`.
     notices : tuple of Notice

@@ -37,9 +37,9 @@ def proofs_of(
         bound takes whole sets of people; ``height``, of a level that no plan reaches by such sets; ``constraints``, a
         list of {measure, numbers, at_least, multiplier, weights}, with whole sets also those of multiplier 0;
         ``submission_prices``, ``reviewer_prices`` by id; ``reviewer_terms`` by id, for evenness; ``rule_prices``, a
-        list of {rule, submissions, reviewers, price, at_least or at_most}; ``penalty``; ``anchor``, for perturbed and
-        robust, a list of [submission, reviewer, number], with ``standard_errors`` of these pairs likewise where they
-        differ; ``lottery``, for lotteries under rules, see `_lottery`.
+        list of {rule, submissions, reviewers, price, at_least or at_most, at}, see `_rule_prices`; ``penalty``;
+        ``anchor``, for perturbed and robust, a list of [submission, reviewer, number], with ``standard_errors`` of
+        these pairs likewise where they differ; ``lottery``, for lotteries under rules, see `_lottery`.
     """
     found = [_proof(problem, proof, submissions, reviewers) for proof in solution.proofs]
     if solution.mixture:
@@ -91,8 +91,8 @@ def _proof(
         "reviewer_prices": dict(zip(reviewers, proof.reviewer_prices.tolist(), strict=True)),
         "rule_prices": [
             entry
-            for rule, price in zip(problem.rules, proof.rule_prices, strict=False)
-            for entry in _rule_prices(rule, price, submissions, reviewers)
+            for place, (rule, price) in enumerate(zip(problem.rules, proof.rule_prices, strict=False))
+            for entry in _rule_prices(place, rule, price, reviewers)
         ],
         "penalty": proof.penalty,
         **({} if proof.reviewer_terms is None else {"reviewer_terms": _by_id(proof.reviewer_terms, reviewers)}),
@@ -153,11 +153,17 @@ def _by_id(values: FloatArray, ids: Sequence[str]) -> dict[str, float]:
     return {ids[at]: float(values[at]) for at in np.flatnonzero(values).tolist()}
 
 
-def _rule_prices(rule: Bound, price: Any, submissions: Sequence[str], reviewers: Sequence[str]) -> list[dict[str, Any]]:
+def _rule_prices(place: int, rule: Bound, price: Any, reviewers: Sequence[str]) -> list[dict[str, Any]]:
+    """The prices of a rule that are not 0.
+
+    ``at`` is where the bound stands: the rule's place among the problem's, then the classes' or the bound's place in
+    it, since words may stand for several. Shared reviewers have ``where`` in place of classes, and ``shares`` by id:
+    what of the price belongs to the first of the two submissions; the rest belongs to the second.
+    """
     if isinstance(rule, GroupBound):
         entries = sparse.coo_array(price)
         out = []
-        for a, b, value in zip(*entries.coords, entries.data.tolist(), strict=True):
+        for a, b, value in zip(*(line.tolist() for line in entries.coords), entries.data.tolist(), strict=True):
             side = ("at_most", rule.upper) if value > 0 else ("at_least", rule.lower)
             out.append(
                 {
@@ -166,14 +172,21 @@ def _rule_prices(rule: Bound, price: Any, submissions: Sequence[str], reviewers:
                     "reviewers": rule.reviewer_labels[b],
                     "price": value,
                     side[0]: float(side[1][a, b]),
+                    "at": [place, a, b],
                 }
             )
         return out
     table = np.asarray(price.toarray() if sparse.issparse(price) else price)
     each = table[:, -1] if table.ndim == 2 else table
     return [
-        {"rule": rule.name, "where": rule.labels[k] if rule.labels else str(k), "price": float(each[k])}
-        for k in np.flatnonzero(each)
+        {
+            "rule": rule.name,
+            "where": rule.labels[k] if rule.labels else str(k),
+            "price": float(each[k]),
+            "at": [place, k],
+            **({"shares": _by_id(table[k, :-1], reviewers)} if table.ndim == 2 else {}),
+        }
+        for k in np.flatnonzero(each).tolist()
     ]
 
 

@@ -268,7 +268,11 @@ class _Teller:
         if lowest > row.affinity:
             return f"; its affinity {row.affinity:.4g} is below the lowest assigned here, {lowest:.4g}"
         if lowest == row.affinity:
-            return "; its affinity equals the lowest assigned here, and between equals even loads and the seed decide"
+            # with rules or another objective the proof has prices of its own, and equals are not always equal
+            what = (
+                "the plan as a whole decides" if self._certificate.get("proofs") else "even loads and the seed decide"
+            )
+            return f"; its affinity equals the lowest assigned here, and between equals {what}"
         cost = self._cost(row)
         return f"; a plan with this pair is worth at least {cost:g} less" if cost else ""
 

@@ -16,8 +16,8 @@ EXPLANATIONS = (
     "no-demand", "other-role", "full", "lower", "not-assigned", "no-plan",
 )  # fmt: skip
 STANDINGS = (
-    "assigned", "no-demand", "no-load", "conflict", "unknown-affinity", "other-role", "full", "held", "elsewhere",
-    "tie", "lower",
+    "assigned", "no-demand", "no-load", "conflict", "unknown-affinity", "other-role", "full", "held", "rule",
+    "elsewhere", "tie", "lower",
 )  # fmt: skip
 EVIDENCE_STATES = ("given", "on-request", "waiting", "failed", "none")
 
@@ -51,13 +51,28 @@ class ConflictReasonSchema(Schema):
     source = Text(required=True, metadata={"description": "Who declared it; empty for what was found."})
 
 
+class RulePriceSchema(Schema):
+    """What one bound of a rule takes from a pair."""
+
+    rule = Text(required=True, metadata={"description": "As the chair knows it."})
+    where = Text(required=True, metadata={"description": "What the bound is about, and its limit."})
+    price = Real(required=True, metadata={"description": "In units of affinity; below 0 where it adds to the pair."})
+
+
 class PriceSchema(Schema):
-    """Why a pair outside the plan cannot improve it: its affinity is at most the sum of the two prices."""
+    """Why a pair outside the plan cannot improve it: its affinity less what rules take is at most the two prices."""
 
     affinity = Real(required=True)
     submission_price = Real(required=True, metadata={"description": "What one more review is worth to the submission."})
     reviewer_price = Real(required=True, metadata={"description": "What one more review by them is worth elsewhere."})
-    holds = fields.Boolean(required=True, metadata={"description": "affinity <= the sum, up to 1e-6."})
+    holds = fields.Boolean(
+        required=True,
+        metadata={"description": "affinity - the prices of rules <= the sum of the other two, up to 1e-6."},
+    )
+    rules = ListOf(
+        NestedRecord(RulePriceSchema),
+        metadata={"description": "Prices of rules, of plans for the total; empty where none takes or adds anything."},
+    )
 
 
 class StandingSchema(Schema):
@@ -77,8 +92,8 @@ class StandingSchema(Schema):
         validate=OneOf(STANDINGS),
         metadata={
             "description": "Why they are, or are not, there, beside those who are; the first that holds. `held`: the "
-            "place is locked. `other-role`: on the submission in another role. `elsewhere`: the plan as a whole is "
-            "better with them elsewhere. `tie`: equal to somebody "
+            "place is locked. `other-role`: on the submission in another role. `rule`: the rules in `rules` keep them "
+            "off. `elsewhere`: the plan as a whole is better with them elsewhere. `tie`: equal to somebody "
             "chosen. `lower`: below everybody chosen."
         },
     )
@@ -91,6 +106,7 @@ class StandingSchema(Schema):
     locked = fields.Boolean(required=True)
     conflicts = ListOf(NestedRecord(ConflictReasonSchema), required=True)
     price = NestedRecord(PriceSchema, required=True, allow_none=True)
+    rules = ListOf(Text(), metadata={"description": "Names of the rules that `words` speak of."})
     role = Text(
         validate=OneOf(ROLES),
         metadata={

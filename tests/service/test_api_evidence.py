@@ -289,6 +289,32 @@ def test_a_run_that_found_no_plan_still_says_where_people_stand(client: FlaskCli
     assert item["evidence_state"] == "given" and item["standing"]["rank"] and item["evidence"]["publications"]
 
 
+def test_somebody_kept_off_by_a_rule_is_told_which(client: FlaskClient) -> None:
+    """The reason, the rule's name, its price and the sentence, for the pair and among those better placed."""
+    made = venue(client, demand=2, load_max=2)
+    people = [{"id": f"j{n}", "seniority": "junior"} for n in (1, 2)] + [{"id": "s1", "seniority": "senior"}]
+    fill(client, made, people, [{"id": "p1"}])
+    score(client, made, {("p1", "j1"): 0.9, ("p1", "j2"): 0.8, ("p1", "s1"): 0.3})
+    rule = {
+        "rule": "reviewers_per_submission",
+        "reviewers": {"seniority": "junior"},
+        "at_most": 1,
+        "name": "one junior",
+    }
+    plan = run(client, made, rules=[rule])
+    (item,) = explain(client, plan, "submission=p1&reviewer=j2")
+    told = item["standing"]
+    assert told["reason"] == "rule" and told["rules"] == ["one junior"]
+    assert 'with them instead of s1 rule "one junior" would not hold (p1 and' in told["words"]
+    price = told["price"]
+    assert price["holds"] and [entry["rule"] for entry in price["rules"]] == ["one junior"]
+    left = price["affinity"] - price["rules"][0]["price"]
+    assert left <= price["submission_price"] + price["reviewer_price"] + 1e-6
+    assert any("one junior" in words for words in item["summary"])
+    better = next(one for one in explain(client, plan, "submission=p1") if one["reviewer"] == "s1")["better_placed"]
+    assert better["by_reason"] == {"rule": 1} and better["people"][0]["words"] == told["words"]
+
+
 def test_a_plan_without_texts_has_parts_and_standing(client: FlaskClient) -> None:
     """Imported scores are parts like any other; no publication is made up for them."""
     made = venue(client, demand=1)
