@@ -12,9 +12,10 @@ from matching.constraints.problem import AssignmentProblem
 from matching.objectives import Total
 from matching.solvers.base import Proof, Solution, Status, frozen
 from matching.solvers.cells import Cells
-from matching.solvers.clock import Clock, slack_of
+from matching.solvers.clock import Clock
 from matching.solvers.layered import Laid, Marks
 from matching.solvers.state import State, open_prices
+from matching.solvers.stated import bound_and_gap, stated
 from matching.types import FloatArray
 
 __all__ = ["Priced", "RulePrices", "answer_of", "rule_prices"]
@@ -97,9 +98,7 @@ def answer_of(
         for rule, table in zip(problem.rules, best.short, strict=True)
         if rule.price is not None
     )
-    bound = bound_of(state, best)
-    gap = max(0.0, bound - value)
-    gap = 0.0 if gap <= slack_of(value) else gap
+    bound, gap = bound_and_gap(value, bound_of(state, best))
     with clock.stage("prices"):
         plain, state.scores = state.scores, best.rules.scores
         try:
@@ -109,26 +108,11 @@ def answer_of(
     full = Status.OPTIMAL if best.proven else Status.FEASIBLE_AT_LIMIT
     status = Status.INFEASIBLE if best.laid.missing else full
     proof = Proof(
-        wish={"name": "total"}, value=value, bound=value if gap == 0.0 else bound, gap=gap, measure=Total(),
+        wish={"name": "total"}, value=value, bound=bound, gap=gap, measure=Total(),
         constraints=(), weights=frozen(np.ones(problem.shape[0])), multipliers=(), submission_prices=frozen(u),
         reviewer_prices=frozen(w), rule_prices=best.rules.tables, penalty=best.penalty,
     )  # fmt: skip
-    return Solution(
-        status=status,
-        pairs=frozen(pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]),
-        value=value,
-        bound=proof.bound,
-        gap=gap,
-        submission_prices=proof.submission_prices,
-        reviewer_prices=proof.reviewer_prices,
-        unfilled=frozen(best.laid.unfilled),
-        below_min=frozen(best.laid.below),
-        penalty=best.penalty,
-        rounds=rounds,
-        build_seconds=build_seconds,
-        solve_seconds=clock.seconds - build_seconds,
-        stages=dict(clock.stages),
-        meta=meta,
-        proofs=(proof,),
-        rule_shortfall=best.short,
-    )
+    return stated(
+        problem, status, pairs, (proof,), clock, build_seconds, rounds=rounds, meta=meta,
+        unfilled=best.laid.unfilled, below_min=best.laid.below, rule_shortfall=best.short,
+    )  # fmt: skip
