@@ -23,6 +23,7 @@ from matching.objectives import Floors, Level, Shortfall
 from matching.solvers.clock import slack_of
 from matching.solvers.flowbench import SIZE_PAIRS
 from matching.solvers.milp import Lowest
+from matching.solvers.setbench import ENOUGH
 from matching.solvers.stages import Bound, Constraints, Plan
 from matching.solvers.workbench import Workbench, bound_of
 from matching.types import FloatArray
@@ -171,10 +172,13 @@ class _Levels:
             else:
                 settled = at_level
                 bound = self._sharper(measure, bound)
+            late = bench.clock.seconds > bench.sets_until and not bench.done(self.plan, bound)
+            if late and self.bounds and bound.gap(self.plan) > ENOUGH * abs(bound.bound):
+                break  # the limit left it open, so it is not claimed
             self.before.append((len(self.bounds), self.floors, self.among))
             self.bounds.append(bound)
             self._settle(settled, level - self.plan.cost)
-            if bench.clock.seconds > bench.sets_until and not bench.done(self.plan, bound):
+            if late:
                 break  # without time for sets the next levels would stay as open as this one
         return Levels(self.plan, tuple(self.bounds), self.floors, self.floors, complete=not self.among.any())
 
