@@ -24,6 +24,7 @@ from matching.solvers.clock import Clock
 from matching.solvers.descent import _on_simplex, certified, descend, first_weights, offer
 from matching.solvers.stages import plan_of
 from matching.solvers.workbench import Workbench
+from tests.ticks import Ticks
 
 OBJECTIVES = {
     "maximin": "maximin",
@@ -36,17 +37,6 @@ OBJECTIVES = {
     "threshold, maximin": [{"name": "threshold", "t": 1.2, "loss": 0.01}, "maximin"],
 }
 GAP = 0.06  # a hundred small flows leave more open than a few large ones
-
-
-class Ticks:
-    """Seconds that pass by being asked for."""
-
-    def __init__(self):
-        self.now = 0.0
-
-    def perf_counter(self):
-        self.now += 1.0
-        return self.now
 
 
 @pytest.fixture(autouse=True)

@@ -15,6 +15,7 @@ from matching.rules import parse_rules
 from matching.solvers.base import Status
 from matching.solvers.choose import solve
 from matching.solvers.milp.model import FREE, IntegerAnswer, Model
+from tests.ticks import Ticks
 
 OBJECTIVES = {
     "total": "total",
@@ -32,17 +33,6 @@ OBJECTIVES = {
     "fair stack": [{"name": "welfare", "alpha": 1.0, "loss": 0.01}, {"name": "threshold", "t": 1.0}, "total"],
 }
 KINDS = [(name, ruled, feasible) for ruled in (False, True) for feasible in (True, False) for name in OBJECTIVES]
-
-
-class Ticks:
-    """Seconds that pass by being asked for: a limit of k comes at the k-th look at the clock, on every machine."""
-
-    def __init__(self):
-        self.now = 0.0
-
-    def perf_counter(self):
-        self.now += 1.0
-        return self.now
 
 
 def problem_of(ruled, feasible, shape=(6, 8)):
