@@ -8,13 +8,11 @@ class).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from matching.solvers.flow import cheapest
+from matching.solvers.flow import Detours, cheapest
 from matching.solvers.layered import Laid, Layered
-from matching.solvers.ties import HASH_LEVELS, UNWANTED, each_unit, hash_of, unwanted_among
+from matching.solvers.ties import HASH_LEVELS, UNWANTED, detours_of, each_unit, hash_of, unwanted_among
 from matching.types import IntArray
 
 __all__ = ["evened"]
@@ -60,17 +58,18 @@ def evened(network: Layered, cost: IntArray, at: IntArray, rng: int) -> Laid | N
     others = np.flatnonzero(free)
     light = np.zeros(others.size, dtype=np.int64)
     light[: pairs.size] = hash_of(state.rows[pairs], state.cols[pairs], rng)
-    head = network.head[others]
-    unwanted = _unwanted(network, pairs, fixed, step, dear)
-    if unwanted is not None:
-        head[: pairs.size] = unwanted.into
-        supplies = np.concatenate([supplies, np.zeros(unwanted.n_nodes, dtype=np.int64)])
-    extra = unwanted or _Detours(head, 0, *(np.empty(0, dtype=np.int64) for _ in range(3)))
+    head, extra = network.head[others], (np.empty(0, dtype=np.int64),) * 3
+    detours = _unwanted(network, pairs, fixed, step, dear)
+    if detours is not None:
+        head[: pairs.size] = np.where(detours.node >= 0, network.nodes + detours.node, head[: pairs.size])
+        supplies = np.concatenate([supplies, np.zeros(detours.reviewer.size, dtype=np.int64)])
+        arcs = detours.arcs
+        extra = (network.nodes + arcs.reviewer, detours.reviewer[arcs.reviewer], arcs.cost)
     flow = cheapest(
-        np.concatenate([network.tail[others], n_submissions + person, extra.tail]),
-        np.concatenate([head, np.full(person.size, network.sink, dtype=np.int64), extra.head]),
-        np.concatenate([network.room[others], np.ones(person.size + extra.tail.size, dtype=np.int64)]),
-        np.concatenate([light, dear, extra.cost]), supplies,
+        np.concatenate([network.tail[others], n_submissions + person, extra[0]]),
+        np.concatenate([head, np.full(person.size, network.sink, dtype=np.int64), extra[1]]),
+        np.concatenate([network.room[others], np.ones(person.size + extra[0].size, dtype=np.int64)]),
+        np.concatenate([light, dear, extra[2]]), supplies,
     )  # fmt: skip
     out = fixed.copy()
     out[others] = flow[: others.size]
@@ -79,18 +78,7 @@ def evened(network: Layered, cost: IntArray, at: IntArray, rng: int) -> Laid | N
     return network.laid(out)
 
 
-@dataclass(frozen=True, eq=False)
-class _Detours:
-    """Nodes that pairs nobody wants go through: heads of the open pairs, and arcs from the nodes to where pairs end."""
-
-    into: IntArray
-    n_nodes: int
-    tail: IntArray
-    head: IntArray
-    cost: IntArray
-
-
-def _unwanted(network: Layered, pairs: IntArray, fixed: IntArray, step: int, dear: IntArray) -> _Detours | None:
+def _unwanted(network: Layered, pairs: IntArray, fixed: IntArray, step: int, dear: IntArray) -> Detours | None:
     """A node for each end of open pairs that their reviewers do not want; None where there are none or no room.
 
     One more of them costs more than any change of loads, and the next one more than that.
@@ -101,18 +89,15 @@ def _unwanted(network: Layered, pairs: IntArray, fixed: IntArray, step: int, dea
         return None
     locked = problem.locked[problem.unwanted.contains(problem.locked[:, 0], problem.locked[:, 1])][:, 1]
     held = state.cols[every & (fixed[network.pairs] > 0)]
-    before = np.bincount(np.concatenate([locked, held]), minlength=problem.shape[1])
-    ends, place = np.unique(network.head[pairs[every[pairs]]], return_inverse=True)
-    of_end = np.zeros(ends.size, dtype=np.int64)
-    of_end[place] = state.cols[pairs[every[pairs]]]
-    at, nth = each_unit(np.bincount(place, minlength=ends.size).astype(np.int64))
-    number = 2 * (nth + before[of_end[at]]) + 1
-    most = (1 << 61) // (4 * (network.nodes + ends.size + 1))
+    ends = network.head[pairs]
+    before = np.zeros(network.nodes, dtype=np.int64)  # by where pairs end, which is a reviewer or a class of one
+    before[ends] = np.bincount(np.concatenate([locked, held]), minlength=problem.shape[1])[state.cols[pairs]]
+    found = detours_of(ends, every[pairs], before, step)
+    most = (1 << 61) // (4 * (network.nodes + found.reviewer.size + 1))
+    dearest = int(found.arcs.cost.max())
     above = (int(dear.max(initial=step)) // step + 1) * (network.total + 1)
-    if above * step * int(number.max()) > most:
+    if above * dearest > most:
         above = UNWANTED
-    if above * step * int(number.max()) > most:
+    if above * dearest > most:
         return None
-    into = network.head[pairs].copy()
-    into[every[pairs]] = network.nodes + place
-    return _Detours(into, int(ends.size), network.nodes + at, ends[at], number * above * step)
+    return detours_of(ends, every[pairs], before, above * step)
